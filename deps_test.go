@@ -47,6 +47,7 @@ var floors = map[string]string{
 	"gpu/emu/ptxcheck":   "internal/emu/* kernels",
 	"transport":          "mem fifo internal/secure",
 	"transport/internal": "transport mem fifo",
+	"transport/shm":      "transport mem fifo transport/internal/* internal/auth internal/secure internal/limit",
 	"transport/p2p":      "transport mem fifo internal/cuda internal/auth internal/plain",
 	"transport/plugin": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/dl",
@@ -84,14 +85,14 @@ var floors = map[string]string{
 
 	// Programs on top.
 	"bench": ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart " +
-		"internal/cli internal/given internal/nccl",
+		"internal/cli internal/given internal/nccl internal/trusted",
 	"bench/chart":     "",
 	"bench/meter":     "gpu mem internal/cublas internal/cuda kernels/ptx",
 	"bench/join":      ". trace",
 	"bench/tune":      ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
 	"bench/across":    ". bench",
 	"bench/fifo-leak": ". gpu gpu/emu internal/nccl",
-	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
+	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl internal/trusted",
 	"ringotest": ". bootstrap bootstrap/launch gpu trace/history internal/opened internal/relay internal/plain " +
 		"internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
@@ -114,7 +115,7 @@ var floors = map[string]string{
 	"cmd/ringo":        "cmd/command",
 	"cmd/libnccl":      ". cmd/libnccl/capi cmd/libnccl/host internal/late bootstrap",
 	"cmd/libnccl/host": ". bootstrap core/life mem",
-	"cmd/libnccl/kit":  "",
+	"cmd/libnccl/kit":  "internal/trusted",
 	"cmd/libnccl/ras":  "internal/auth internal/secure",
 	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call core/life gpu mem bootstrap sched/sim internal/cuda internal/setting " +
 		"kernels/collective",
@@ -129,7 +130,7 @@ var floors = map[string]string{
 
 	// Foreign ABIs, secrets, the emulator, and what tests share.
 	"internal/*":           "",
-	"internal/cli":         "internal/setting",
+	"internal/cli":         "internal/setting internal/given internal/limit",
 	"internal/ibverbs":     "internal/dl",
 	"internal/nccl":        "internal/dl",
 	"internal/cublas":      "internal/dl",

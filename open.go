@@ -59,6 +59,9 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 		return nil, openError(cfg, err)
 	}
 	if !ok {
+		if missing := bootstrap.Incomplete(os.Getenv); missing != "" {
+			return nil, openError(cfg, fmt.Errorf("%w: %s", ErrInvalid, missing))
+		}
 		return nil, openError(cfg,
 			fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK "+
 				"or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/trusted"
 )
 
 // compare measures ours and the peers in turn, Repetitions times and each time with another of them first, so that a
@@ -17,7 +20,7 @@ func compare(ctx context.Context, cfg *Config) error {
 	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{},
 		refused: map[string]bool{}}
 	c.build(ctx)
-	dir, err := os.MkdirTemp("", "ringo-bench-")
+	dir, err := trusted.MkdirTemp("", "ringo-bench-")
 	if err != nil {
 		return err
 	}
@@ -63,7 +66,7 @@ func (c *comparison) note(format string, a ...any) {
 	c.bar.progress.Hide()
 	line := fmt.Sprintf(format, a...)
 	c.notes = append(c.notes, line)
-	fmt.Fprintln(c.cfg.Stderr, "# "+line)
+	fmt.Fprintln(cli.Text(c.cfg.Stderr), "# "+line)
 }
 
 // build makes the peers' programs. A peer that cannot be built is left out.

@@ -63,8 +63,8 @@ type Config struct {
 
 	traces *traces // nil without Trace
 
-	// Flags as text, for Complete to parse.
-	types, ops, check, registered, peers, from string
+	from   string    // -from, for Complete to divide
+	output io.Writer // of files that are "-"
 }
 
 // NewConfig is a Config with the defaults.
@@ -74,7 +74,7 @@ func NewConfig() *Config {
 		Sweep:  Sweep{Min: 8, Max: 16 << 20, Step: 1 << 20, Factor: 4},
 		Warmup: 5, Group: 1, Device: "auto", Transport: "auto", Algo: "auto", Timeout: 2 * time.Minute,
 		Repetitions: 3, PeerTimeout: 2 * time.Minute,
-		NCCL: "libnccl.so.2", types: "float32", ops: "sum", check: "1", registered: "0",
+		NCCL: "libnccl.so.2", Types: []ringo.DataType{ringo.Float32}, Ops: []ringo.RedOp{ringo.Sum}, Check: true,
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
 		c.Factor = 0
 	}
 	for _, step := range []func() error{
-		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) },
+		func() error { return c.collectives(names) }, c.defined, func() error { return c.device(given) },
 		c.transportAndAlgo, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.norms, c.files,
 	} {
 		if err := step(); err != nil {
@@ -122,48 +122,14 @@ func (c *Config) collectives(names []string) error {
 	return nil
 }
 
-// allOps is what -o all stands for.
-var allOps = []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.PreMulSum(2), ringo.BitAnd,
-	ringo.BitOr, ringo.BitXor}
-
-func (c *Config) typesAndOps() error {
-	c.Types, c.Ops = nil, nil
-	for _, s := range strings.Split(c.types, ",") {
-		if s == "all" {
-			c.Types = append(c.Types, kernels.Types()...)
-			continue
-		}
-		t, err := kernels.ParseType(s)
-		if err != nil {
-			known := []string{"all"}
-			for _, t := range kernels.Types() {
-				known = append(known, t.String())
-			}
-			return cli.Unknown("type", s, known)
-		}
-		c.Types = append(c.Types, t)
-	}
-	for _, s := range strings.Split(c.ops, ",") {
-		if s == "all" {
-			c.Ops = append(c.Ops, allOps...)
-			continue
-		}
-		op, err := kernels.ParseOp(s)
-		if err != nil {
-			known := []string{"all"}
-			for _, op := range allOps {
-				known = append(known, op.String())
-			}
-			return cli.Unknown("operator", s, known)
-		}
-		c.Ops = append(c.Ops, op)
-	}
+// defined refuses operators of which none is for one of the types.
+func (c *Config) defined() error {
 	for _, t := range c.Types {
 		if slices.ContainsFunc(c.Ops, func(op ringo.RedOp) bool { return possible(op, t) }) {
 			return nil
 		}
 	}
-	return cli.Usagef("no operator of -o %s is defined for -d %s: bitwise operators need integers", c.ops, c.types)
+	return cli.Usagef("no operator of -o is defined for -d %v: bitwise operators need integers", c.Types)
 }
 
 // possible reports whether op is defined for elements of type t.
@@ -177,48 +143,26 @@ func possible(op ringo.RedOp, t ringo.DataType) bool {
 	return true
 }
 
+// numbers checks what one number alone does not tell.
 func (c *Config) numbers() error {
 	n := c.Ranks()
 	switch {
-	case c.Processes < 0 || c.Processes > 1024:
-		return cli.Usagef("-np %d: want 1 to 1024 processes, or 0 to join a job that a launcher has started", c.Processes)
-	case c.Hosts < 0 || c.Hosts > 1 && c.Hosts > c.Processes && c.Processes > 0:
+	case c.Hosts > 1 && c.Hosts > c.Processes && c.Processes > 0:
 		return cli.Usagef("-hosts %d: want 1 to %d, as many as there are processes", c.Hosts, c.Processes)
-	case c.PerProcess < 1 || c.PerProcess > 1024:
-		return cli.Usagef("-g %d: want 1 to 1024 ranks a process", c.PerProcess)
-	case c.Processes > 0 && (c.Root < -1 || c.Root >= n):
+	case c.Processes > 0 && c.Root >= n:
 		return cli.Usagef("-r %d: the ranks are 0 to %d; -1 is all in turn", c.Root, n-1)
-	case c.Iterations < 0 || c.Iterations > maxIterations:
-		return cli.Usagef("-n %d: want 1 to %d iterations, or 0 to have them chosen", c.Iterations, maxIterations)
-	case c.Group < 1 || c.Group > maxGroup:
-		return cli.Usagef("-m %d: want groups of 1 to %d operations", c.Group, maxGroup)
-	case c.Warmup < 0:
-		return cli.Usagef("-w %d: cannot be negative", c.Warmup)
-	case c.Repetitions < 1:
-		return cli.Usagef("-reps %d: want at least 1", c.Repetitions)
-	case c.Timeout <= 0 || c.PeerTimeout <= 0:
-		return cli.Usagef("timeouts must be positive")
-	}
-	switch c.check {
-	case "0":
-		c.Check = false
-	case "1":
-		c.Check = true
-	default:
-		return cli.Usagef("-c %s: want 0 or 1", c.check)
-	}
-	switch {
-	case c.registered != "0" && c.registered != "1":
-		return cli.Usagef("-R %s: want 0 or 1", c.registered)
-	case c.registered == "1" && c.Device == "host":
+	case c.Registered && c.Device == "host":
 		return cli.Usagef("-R 1: memory of GPUs is registered: give -device cuda or emu, or leave -R out")
 	}
-	c.Registered = c.registered == "1"
-	_, err := c.Sizes()
-	if err != nil {
+	if n > mostJob {
+		return cli.Usagef("-np %d with -g %d: %d ranks, want at most %d on a machine", c.Processes, c.PerProcess, n, mostJob)
+	}
+	if _, err := c.Sizes(); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	return nil
+	// A rank has what it gives and what it gets.
+	return cli.Fits(2*bufferBytes(c.Max, c.Group)*int64(max(1, c.Processes)*c.PerProcess),
+		"-e %s of %d ranks", FormatSize(c.Max), max(1, n))
 }
 
 // emulated is how many GPUs the emulator has where -g does not say, and
@@ -238,13 +182,8 @@ func (c *Config) device(given map[string]bool) error {
 		if err := c.gpuDefaults(given); err != nil {
 			return err
 		}
-	default:
-		return cli.Unknown("device", c.Device, []string{"auto", "host", "cuda", "emu"})
 	}
-	switch {
-	case c.Graph < 0 || c.Graph > 10000:
-		return cli.Usagef("-G %d: want 1 to 10000 operations in a graph, or 0 for none", c.Graph)
-	case c.Graph > 0 && c.Device == "host":
+	if c.Graph > 0 && c.Device == "host" {
 		return cli.Usagef("-G %d: graphs are for GPUs: give -device cuda or emu, or leave -G out", c.Graph)
 	}
 	return nil
@@ -281,23 +220,13 @@ func (c *Config) gpuDefaults(given map[string]bool) error {
 	return nil
 }
 
-// transportAndAlgo checks the names of transports and of the algorithm.
+// transportAndAlgo checks the transport, and has "" for the algorithm that is chosen.
 func (c *Config) transportAndAlgo() error {
-	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "ib", "plugin", "p2p"}
-	for _, name := range strings.Split(c.Transport, ",") {
-		switch {
-		case !slices.Contains(known, name):
-			return cli.Unknown("transport", name, known)
-		case name == "p2p" && c.Device == "host":
-			return cli.Usagef("-transport p2p is for GPU memory: give -device cuda or emu")
-		}
+	if c.Device == "host" && slices.Contains(strings.Split(c.Transport, ","), "p2p") {
+		return cli.Usagef("-transport p2p is for GPU memory: give -device cuda or emu")
 	}
-	if c.Algo == "auto" || c.Algo == "" {
+	if c.Algo == "auto" {
 		c.Algo = ""
-		return nil
-	}
-	if !slices.Contains(ringo.Algorithms(), c.Algo) {
-		return cli.Unknown("algorithm", c.Algo, ringo.Algorithms())
 	}
 	return nil
 }
@@ -307,10 +236,7 @@ const mostProduct = 10 * time.Millisecond
 
 // besides checks the flags of computing beside the collectives.
 func (c *Config) besides(given map[string]bool) error {
-	switch {
-	case c.BesideTime < 0:
-		return cli.Usagef("-beside-time %v: cannot be negative", c.BesideTime)
-	case c.BesideProduct < 0 || c.BesideProduct > mostProduct:
+	if c.BesideProduct > mostProduct {
 		return cli.Usagef("-beside-product %v: want the time of a product, up to %v", c.BesideProduct, mostProduct)
 	}
 	c.Beside = c.Beside || c.BesideTime > 0 || c.BesideProduct > 0
@@ -334,27 +260,16 @@ func (c *Config) besides(given map[string]bool) error {
 }
 
 func (c *Config) peerNames() error {
-	c.Peers = nil
-	if c.peers == "" {
-		return nil
-	}
-	for _, name := range strings.Split(c.peers, ",") {
-		switch name {
-		case "openmpi", "mpich", "gloo":
-			if c.Device != "host" {
-				return cli.Usagef("-peer %s moves host memory: with -device %s the peer is nccl", name, c.Device)
-			}
-			if !slices.Contains(c.Peers, name) {
-				c.Peers = append(c.Peers, name)
-			}
-		case "nccl":
-			if c.Device != "cuda" {
-				return cli.Usagef("-peer nccl moves GPU memory: give -device cuda; host peers are openmpi, mpich, gloo")
-			}
-			c.Peers = []string{name}
-		default:
-			return cli.Unknown("peer", name, []string{"openmpi", "mpich", "gloo", "nccl"})
+	for _, name := range c.Peers {
+		switch {
+		case name != "nccl" && c.Device != "host":
+			return cli.Usagef("-peer %s moves host memory: with -device %s the peer is nccl", name, c.Device)
+		case name == "nccl" && c.Device != "cuda":
+			return cli.Usagef("-peer nccl moves GPU memory: give -device cuda; host peers are openmpi, mpich, gloo")
 		}
+	}
+	if len(c.Peers) == 0 {
+		return nil
 	}
 	if c.Device != "host" {
 		return nil
@@ -369,9 +284,6 @@ func (c *Config) peerNames() error {
 }
 
 func (c *Config) files() error {
-	if c.Plot != "" && plotFormat(c.Plot) == "" {
-		return cli.Usagef("-plot %s: the name must end in .svg or .html", c.Plot)
-	}
 	if c.Plot != "" && len(c.From) == 0 && c.Max == 0 {
 		return cli.Usagef("-plot %s: rows of 0 bytes have no place in it: set -e above 0", c.Plot)
 	}
@@ -384,13 +296,15 @@ func (c *Config) files() error {
 		}
 		c.traces = newTraces()
 	}
-	if err := cli.Writable("-json", c.JSON); err != nil {
+	text, err := cli.Outputs(c.Stdout, cli.Output{Flag: "-json", File: c.JSON}, cli.Output{Flag: "-trace", File: c.Trace},
+		cli.Output{Flag: "-plot", File: c.Plot, Ends: plotEnds})
+	if err != nil {
 		return err
 	}
-	if err := cli.Writable("-trace", c.Trace); err != nil {
-		return err
+	if c.output, c.Quiet = c.Stdout, c.Quiet || text == io.Discard; len(c.From) > 0 {
+		c.Stdout = text
 	}
-	return cli.Writable("-plot", c.Plot)
+	return nil
 }
 
 // Ranks is the number of ranks that Run will start; 0 if a launcher decides.

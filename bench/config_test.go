@@ -93,7 +93,7 @@ func TestFlagMistakes(t *testing.T) {
 		"-from needs -plot":                            {"-from", "x.json"},
 		`unknown algorithm "rnig"; did you mean ring?`: {"allreduce", "-algo", "rnig"},
 		`unknown device "gpu"; known are auto, host, cuda, emu`:    {"allreduce", "-device", "gpu"},
-		"factor -f 1 must be above 1":                              {"allreduce", "-f", "1"},
+		"-f 1: want a factor, which must be above 1":               {"allreduce", "-f", "1"},
 		`unknown collective "xyzzy"; known are allreduce, allgath`: {"xyzzy"},
 	} {
 		_, err := parse(args...)

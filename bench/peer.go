@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap/launch"
+	"github.com/ringo-go/ringo/internal/trusted"
 )
 
 // The peer programs are compiled on the machine that runs them, when they are
@@ -106,20 +107,16 @@ func (p *peer) build(ctx context.Context) (binary string, err error) {
 			return "", fmt.Errorf("%s not found; apt-get install %s", tool, p.packages)
 		}
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := trusted.Cache("peers")
 	if err != nil {
-		cache = os.TempDir()
+		return "", fmt.Errorf("a folder for the compiled program: %w", err)
 	}
 	// -march=native ties a program to its processor.
 	args := strings.Join(p.compile(p.tools[0], "", ""), " ")
 	sum := sha256.Sum256([]byte(args + CPU() + string(p.text())))
-	dir := filepath.Join(cache, "ringo", "peers")
 	binary = filepath.Join(dir, fmt.Sprintf("%s-%x", p.name, sum[:8]))
 	if _, err := os.Stat(binary); err == nil {
-		return binary, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make a folder for the compiled program: %w", err)
+		return binary, trusted.Paths(binary)
 	}
 	work, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
@@ -169,7 +166,7 @@ func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n
 	}
 	// A folder of its own, where ranks of Gloo meet. In /tmp an mpirun of Open MPI may remove files that other jobs of
 	// this user begin to use.
-	dir, err := os.MkdirTemp("", "ringo-peer-")
+	dir, err := trusted.MkdirTemp("", "ringo-peer-")
 	if err != nil {
 		return nil, err
 	}

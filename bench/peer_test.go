@@ -141,3 +141,37 @@ func TestMedianOfVariants(t *testing.T) {
 	require.InDelta(t, 4096/5.0/1e3*1.5, best.OutOfPlace.BusBW, 1e-9)
 	require.Nil(t, s.best("gloo", row(0), 4))
 }
+
+// TestPeerOfStrangers: without a home a peer is compiled among this user's own temporary files, and a program that
+// another could have left for it is not run.
+func TestPeerOfStrangers(t *testing.T) {
+	sh := need.Tool(t, "sh")
+	temporary := t.TempDir()
+	require.NoError(t, os.Chmod(temporary, 0o777|os.ModeSticky))
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("TMPDIR", temporary)
+	p := &peer{name: "made", tools: []string{sh}, compile: func(cc, _, binary string) []string {
+		return []string{cc, "-c", "echo own >" + binary}
+	}}
+	binary, err := p.build(t.Context())
+	require.NoError(t, err)
+	text, err := os.ReadFile(binary)
+	require.NoError(t, err)
+	require.Equal(t, "own\n", string(text))
+	other := filepath.Join(temporary, "ringo", "peers", filepath.Base(binary))
+	require.NoError(t, os.MkdirAll(filepath.Dir(other), 0o755))
+	require.NoError(t, os.WriteFile(other, []byte("another's"), 0o755))
+	again, err := p.build(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, binary, again)
+	require.NoError(t, os.Chmod(binary, 0o777))
+	_, err = p.build(t.Context())
+	require.ErrorContains(t, err, "may be written by other users")
+	require.NoError(t, os.Chmod(binary, 0o755))
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Chown(filepath.Dir(binary), 65534, 65534))
+		_, err = p.build(t.Context())
+		require.ErrorContains(t, err, "belongs to ")
+	}
+}

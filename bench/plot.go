@@ -10,37 +10,43 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/bench/chart"
+	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// plotFormat is the format that a file's name asks for, "" if it is none of ours.
-func plotFormat(file string) string {
-	switch ext := strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), "."); ext {
-	case "svg", "html":
-		return ext
-	}
-	return ""
-}
+// plotEnds are the ends of names of files that Plot writes.
+var plotEnds = []string{".svg", ".html"}
 
 // Plot draws the rows of reports: for each collective time against size, bus bandwidth
 // against size, and where there are several programs, the time of each as a multiple of
 // the first one's; a line a program. title stands above it all, if it is not empty. The
 // name of the file gives the format: .svg or .html, a page with the picture and the
-// tables.
+// tables. "-" is standard output, which gets SVG.
 func Plot(file, title string, reports ...*Report) error {
-	var b bytes.Buffer
-	var err error
-	switch format := plotFormat(file); format {
-	case "html":
-		err = writePage(&b, title, reports)
-	case "svg":
-		err = drawAll(&b, title, reports)
-	default:
-		err = fmt.Errorf("%s: the name must end in .svg or .html", file)
-	}
-	if err != nil {
+	return plot("-o", file, os.Stdout, title, reports...)
+}
+
+// plot is Plot for a flag.
+func plot(flag, file string, stdout io.Writer, title string, reports ...*Report) error {
+	if _, err := cli.Outputs(stdout, cli.Output{Flag: flag, File: file, Ends: plotEnds}); err != nil {
 		return err
 	}
-	return os.WriteFile(file, b.Bytes(), 0o644)
+	return cli.Save(flag, file, stdout, func(w io.Writer) error {
+		return Draw(w, strings.EqualFold(filepath.Ext(file), ".html"), title, reports...)
+	})
+}
+
+// Draw writes what Plot draws, as a page or else as SVG.
+func Draw(w io.Writer, page bool, title string, reports ...*Report) error {
+	var b bytes.Buffer
+	draw := drawAll
+	if page {
+		draw = writePage
+	}
+	if err := draw(&b, title, reports); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(w)
+	return err
 }
 
 // A line is one program on one panel.

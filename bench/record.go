@@ -22,7 +22,8 @@ type recorder struct {
 }
 
 func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
-	r := &recorder{cfg: cfg, report: report, table: &printer{w: cfg.Stdout, errors: cfg.Error, beside: cfg.Beside}}
+	r := &recorder{cfg: cfg, report: report,
+		table: &printer{w: cli.Text(cfg.Stdout), errors: cfg.Error, beside: cfg.Beside}}
 	if cfg.Quiet {
 		r.table.w = io.Discard
 		return r
@@ -136,23 +137,15 @@ func (r *recorder) finish() error {
 	}
 	r.table.footer(r.cfg.Check)
 	if r.trace != nil && len(r.trace.Calls) > 0 {
-		words, err := save(r.trace, r.cfg.Trace)
-		if err != nil {
-			return fmt.Errorf("-trace: %w", err)
+		if err := cli.Save("-trace", r.cfg.Trace, r.cfg.output, r.trace.Write); err != nil {
+			return err
 		}
-		fmt.Fprintf(r.table.w, "# %s\n# %v\n", words, r.trace.Arrivals(r.trace.Calls[0].Comm))
+		fmt.Fprintf(r.table.w, "# %s\n# %v\n", describe(r.trace, r.cfg.Trace), r.trace.Arrivals(r.trace.Calls[0].Comm))
 	}
-	if r.cfg.JSON != "" {
-		if err := r.report.Save(r.cfg.JSON); err != nil {
-			return fmt.Errorf("--json: %w", err)
-		}
+	if err := cli.SaveJSON("-json", r.cfg.JSON, r.cfg.output, r.report); err != nil || r.cfg.Plot == "" {
+		return err
 	}
-	if r.cfg.Plot != "" {
-		if err := Plot(r.cfg.Plot, "", r.report); err != nil {
-			return fmt.Errorf("--plot: %w", err)
-		}
-	}
-	return nil
+	return plot("-plot", r.cfg.Plot, r.cfg.output, "", r.report)
 }
 
 // ErrWrong is the error of Run when a run went through but results were wrong.

@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cli"
 )
 
 // Run measures what cfg says and prints, saves and plots the result. It returns
@@ -268,12 +269,12 @@ func replot(cfg *Config) error {
 	for _, file := range cfg.From {
 		r, err := Load(file)
 		if err != nil {
-			return err
+			return cli.Usagef("-from: %v", err)
 		}
 		reports = append(reports, r)
 	}
-	if err := Plot(cfg.Plot, "", reports...); err != nil {
-		return fmt.Errorf("--plot: %w", err)
+	if err := plot("-plot", cfg.Plot, cfg.output, "", reports...); err != nil {
+		return err
 	}
 	fmt.Fprintf(cfg.Stdout, "# %s from %d %s\n", cfg.Plot, len(reports), plural(len(reports), "report", "reports"))
 	return nil

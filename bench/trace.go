@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 
@@ -106,15 +104,8 @@ func (t *tracer) gather() (*trace.Trace, error) {
 	return tracejoin.Gather(t.comm, &t.clock, &t.kept)
 }
 
-// save writes a trace to a file and returns a line about it.
-func save(t *trace.Trace, file string) (string, error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(t.Write(f), f.Close()); err != nil {
-		return "", err
-	}
+// describe is a line about the trace in a file.
+func describe(t *trace.Trace, file string) string {
 	calls, lost := 0, 0
 	for i := range t.Calls {
 		if len(t.Calls[i].Steps) > 0 || t.Calls[i].GPU {
@@ -126,5 +117,5 @@ func save(t *trace.Trace, file string) (string, error) {
 	if lost > 0 {
 		words += fmt.Sprintf(", but for the last %d of long ones", lost)
 	}
-	return words + "; ui.perfetto.dev shows it", nil
+	return words + "; ui.perfetto.dev shows it"
 }

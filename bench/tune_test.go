@@ -81,7 +81,7 @@ func TestTuneBefore(t *testing.T) {
 		{"", file, ""},
 		{"{}\n", file, "-o " + file + ": the file is there, but is no plan (line 1: "},
 		{"", filepath.Dir(file), ": not a regular file"},
-		{"", filepath.Join(file, "under", "x"), "-o " + filepath.Join(file, "under", "x") + ": stat "},
+		{"", filepath.Join(file, "under", "x"), "-o: open " + filepath.Join(file, "under", "x") + ": "},
 	} {
 		if test.text != "" {
 			require.NoError(t, os.WriteFile(file, []byte(test.text), 0o644))

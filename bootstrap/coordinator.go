@@ -40,6 +40,7 @@ type coordinator struct {
 	meet    func(*regrouped) error // sets where the members of a new group meet
 	// called with nil when ranks begin to wait for a new group, then with its members; must not block
 	regrouping func(members []int)
+	failed     func(Failure) // called with the first failure; must not block
 	severed    severed
 	land       geography
 	inquest    *inquest // nil while there is none
@@ -64,7 +65,8 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size),
 		failing: make([]bool, size), quit: make([]bool, size), told: make([]bool, size),
-		regrouping: func([]int) {}, ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
+		regrouping: func([]int) {}, failed: func(Failure) {}, ledger: newLedger(size),
+		heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
 	return r
@@ -330,6 +332,7 @@ func (r *coordinator) forget() {
 func (r *coordinator) announce(f *Failure) {
 	if r.failure == nil {
 		r.failure = f
+		r.failed(*f)
 	}
 	to := slices.DeleteFunc(r.audience(-1), func(q int) bool { return slices.Equal(f.Culprits, []int{q}) && q == f.Rank })
 	for _, q := range r.unreached { // they may hear it later

@@ -285,6 +285,7 @@ func (h *hub) start() {
 	h.coordinator = newCoordinator(h.lobby.size, hosts, h.tell)
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
 	h.coordinator.land = h.lobby.geography(cmp.Or(h.opt.machine, machineID()))
+	h.coordinator.failed = h.failed
 	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
 	if roster != nil {
 		h.coordinator.tell(h.coordinator.others(-1), roster)

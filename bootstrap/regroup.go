@@ -223,6 +223,18 @@ func (h *hub) regrouping(members []int) {
 	}
 }
 
+// failed calls Failed, with the ranks' numbers in the first group.
+func (h *hub) failed(f Failure) {
+	if h.opt.Failed == nil {
+		return
+	}
+	if f.Rank >= 0 {
+		f.Rank = h.first([]int{f.Rank})[0]
+	}
+	f.Culprits = h.first(f.Culprits)
+	h.opt.Failed(&f)
+}
+
 // first is the numbers that ranks had in the first group; nil for nil.
 func (h *hub) first(ranks []int) []int {
 	if h.opt.members == nil || ranks == nil {

@@ -48,6 +48,10 @@ type ListenOptions struct {
 	// is for launchers.
 	Regrouped func(ranks []int)
 
+	// Failed is called with the first failure of each group, in which ranks are those of the first group. It must return
+	// at once. It is for launchers.
+	Failed func(*Failure)
+
 	// Launched promises that Gone is called as soon as a rank's process ends, and that no rank comes again. A rank whose
 	// process ends with EndedWell has left; a rank that ends otherwise, without a goodbye, has died.
 	Launched bool

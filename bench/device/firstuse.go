@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/trusted"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/kernels/ptx"
@@ -80,7 +81,7 @@ func firstUses(ctx context.Context, cfg Config, _ cuda.Context, r *Report, t *ta
 	}
 	list, names := cfg.defined()
 	for i, reducer := range list {
-		folder, err := os.MkdirTemp("", "ringo-jit-")
+		folder, err := trusted.MkdirTemp("", "ringo-jit-")
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -42,10 +41,15 @@ type Config struct {
 
 	Command        []string // starts this program's tune again, for more processes
 	Stdout, Stderr io.Writer
+	Table          io.Writer // gets what people read
 }
 
 // Run measures and writes the plan.
 func Run(ctx context.Context, cfg *Config) error {
+	if cfg.Table == nil {
+		cfg.Table = cfg.Stdout
+	}
+	cfg.Table = cli.Text(cfg.Table)
 	if _, err := cfg.before(); err != nil { // a file that is in the way is found before all the work
 		return err
 	}
@@ -192,24 +196,21 @@ func with(ctx context.Context, open func(ringo.Config) ([]*ringo.Comm, error), o
 // before is the plan that Out holds already: rows of other numbers of ranks and of
 // other collectives are kept. nil if there is no such file.
 func (c *Config) before() (*ringo.Plan, error) {
-	if c.Out == "" {
+	if c.Out == "" || c.Out == "-" {
 		return nil, nil
-	}
-	if _, err := os.Stat(filepath.Dir(c.Out)); err != nil {
-		return nil, fmt.Errorf("-o %s: %w", c.Out, err)
 	}
 	text, err := given.Read(c.Out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, cli.Usagef("-o: %v", err)
 	}
 	p, err := ringo.ParsePlan(c.Out, string(text))
 	if err != nil {
 		var wrong *ringo.PlanError
 		errors.As(err, &wrong)
-		return nil, fmt.Errorf("-o %s: the file is there, but is no plan (line %d: %s): name another one", c.Out,
+		return nil, cli.Usagef("-o %s: the file is there, but is no plan (line %d: %s): name another one", c.Out,
 			wrong.Line, wrong.Reason)
 	}
 	return p, nil
@@ -218,8 +219,8 @@ func (c *Config) before() (*ringo.Plan, error) {
 // print writes the tables.
 func (t *tuning) print() {
 	for i := range t.curves {
-		t.curves[i].print(t.cfg.Stdout, t.cfg)
-		t.curves[i].printBlocks(t.cfg.Stdout, t.cfg)
+		t.curves[i].print(t.cfg.Table, t.cfg)
+		t.curves[i].printBlocks(t.cfg.Table, t.cfg)
 	}
 }
 
@@ -233,7 +234,7 @@ func (t *tuning) write() error {
 	}
 	if old != nil {
 		if !slices.Equal(old.GPUs, p.GPUs) || old.Path != p.Path {
-			return fmt.Errorf("-o %s: the file is for %s, but this is %s: name another one", c.Out, old.Scope(), p.Scope())
+			return cli.Usagef("-o %s: the file is for %s, but this is %s: name another one", c.Out, old.Scope(), p.Scope())
 		}
 		p.Rows = append(slices.DeleteFunc(old.Rows, func(r ringo.PlanRow) bool {
 			return r.From == t.ranks && r.To == t.ranks &&
@@ -242,13 +243,14 @@ func (t *tuning) write() error {
 		p.Sort()
 	}
 	if c.Out == "" {
-		fmt.Fprintf(c.Stdout, "\n%s\n# -o FILE writes this plan, RINGO_PLAN=FILE or Config.Plan uses it\n", p)
+		fmt.Fprintf(c.Table, "\n%s\n# -o FILE writes this plan, RINGO_PLAN=FILE or Config.Plan uses it\n", p)
 		return nil
 	}
-	if err := os.WriteFile(c.Out, []byte(p.String()), 0o644); err != nil {
+	write := func(w io.Writer) error { _, err := io.WriteString(w, p.String()); return err }
+	if err := cli.Save("-o", c.Out, c.Stdout, write); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Stdout, "\n# %s: %d rows; RINGO_PLAN=%s or Config.Plan uses them\n", c.Out, len(p.Rows), c.Out)
+	fmt.Fprintf(c.Table, "\n# %s: %d rows; RINGO_PLAN=%s or Config.Plan uses them\n", c.Out, len(p.Rows), c.Out)
 	return nil
 }
 

@@ -32,7 +32,7 @@ func measured(c *Config) *tuning {
 
 func TestTables(t *testing.T) {
 	var b bytes.Buffer
-	c := &Config{Graph: 20, Stdout: &b}
+	c := &Config{Graph: 20, Table: &b}
 	measured(c).print()
 	require.Equal(t, `
 # allgather, bfloat16, graphs of 20, out of place, us; * chosen, + chosen for registered memory
@@ -102,7 +102,7 @@ func TestChoose(t *testing.T) {
 // A file keeps its rows of other ranks and of other collectives; one for other GPUs or another path stays as it is.
 func TestWrite(t *testing.T) {
 	var b bytes.Buffer
-	c := &Config{Stdout: &b}
+	c := &Config{Table: &b}
 	tuned := measured(c)
 	require.NoError(t, tuned.write())
 	require.Equal(t, "\n"+tuned.plan().String()+"\n# -o FILE writes this plan, RINGO_PLAN=FILE or Config.Plan uses it\n",

@@ -77,50 +77,56 @@ type commandFlags struct {
 }
 
 func (f *commandFlags) register(fs *flag.FlagSet) {
+	f.join, f.device, f.gpus = 20*time.Second, "auto", 4
 	fs.BoolVar(&f.quick, "quick", false, "")
 	fs.BoolVar(&f.cfg.Full, "full", false, "")
-	fs.DurationVar(&f.join, "join-timeout", 20*time.Second, "")
-	fs.IntVar(&f.cfg.ExpectGPUs, "expect-gpus", 0, "")
+	cli.Duration(fs, &f.join, cli.Moment, "join-timeout")
+	cli.Int(fs, &f.cfg.ExpectGPUs, 0, mostGPUs, fmt.Sprintf("a number of GPUs, at most %d", mostGPUs), "expect-gpus")
 	fs.BoolFunc("nccl", "", func(v string) error {
 		if f.cfg.NCCL = v; v == "true" { // no file is named
 			f.cfg.NCCL = nccl.Default
 		}
 		return nil
 	})
-	fs.StringVar(&f.device, "device", "auto", "")
-	fs.IntVar(&f.gpus, "g", 4, "")
+	cli.Word(fs, &f.device, "device", []string{"auto", "host", "cuda", "emu"}, "device")
+	cli.Int(fs, &f.gpus, 1, mostGPUs, fmt.Sprintf("a number of GPUs, 1 to %d", mostGPUs), "g")
 	fs.StringVar(&f.json, "json", "", "")
 	fs.StringVar(&f.baseline, "baseline", "", "")
 	fs.StringVar(&f.hosts, "hostfile", "", "")
 	fs.StringVar(&f.ssh, "ssh", "ssh -o BatchMode=yes -o ConnectTimeout=10", "")
 	fs.StringVar(&f.remote, "remote", "ringo", "")
-	fs.StringVar(&f.address, "address", "", "")
+	cli.Var(fs, func(text string) (err error) { f.address, err = cli.Address(text); return err },
+		func() string { return f.address }, "address")
 	fs.BoolVar(&f.worker, "worker", false, "")
-	fs.StringVar(&f.metrics, "metrics", "", "")
-	fs.DurationVar(&f.every, "every", 0, "")
+	cli.Var(fs, f.setMetrics, func() string { return f.metrics }, "metrics")
+	cli.Duration(fs, &f.every, cli.Moment, "every")
 	fs.StringVar(&f.junit, "junit", "", "")
 	fs.StringVar(&f.svg, "svg", "", "")
 	fs.StringVar(&f.html, "html", "", "")
 }
 
+// mostGPUs is the most GPUs of a host.
+const mostGPUs = 64
+
+// setMetrics takes a file or an address.
+func (f *commandFlags) setMetrics(text string) error {
+	if f.metrics = text; f.serves() {
+		_, err := cli.Address(text)
+		return err
+	}
+	return nil
+}
+
 // complete refuses wrong values and combinations of flags, and fills in the config.
 func (f *commandFlags) complete() error {
-	switch {
-	case f.quick && f.cfg.Full:
+	if f.quick && f.cfg.Full {
 		return cli.Usagef("-quick and -full: which of them?")
-	case f.join <= 0:
-		return cli.Usagef("-join-timeout %v: want more than 0", f.join)
-	case f.cfg.ExpectGPUs < 0 || f.gpus < 1:
-		return cli.Usagef("-expect-gpus %d, -g %d: want a number of GPUs", f.cfg.ExpectGPUs, f.gpus)
 	}
 	switch f.device {
-	case "auto", "cuda":
 	case "emu":
 		f.cfg.GPU.Emulate = f.gpus
 	case "host":
 		f.cfg.NoGPUs = true
-	default:
-		return cli.Unknown("device", f.device, []string{"auto", "host", "cuda", "emu"})
 	}
 	if f.device == "host" && (f.cfg.ExpectGPUs > 0 || f.cfg.NCCL != "") {
 		return cli.Usagef("-device host leaves GPUs alone: without -expect-gpus and -nccl")
@@ -137,22 +143,13 @@ func (f *commandFlags) complete() error {
 			return cli.Usagef("-baseline %s: %v", f.baseline, err)
 		}
 	}
-	if f.every < 0 {
-		return cli.Usagef("-every %v: want more than 0", f.every)
-	}
-	files := [][2]string{{"-json", f.json}, {"-junit", f.junit}, {"-svg", f.svg}, {"-html", f.html}}
+	outputs := []cli.Output{{Flag: "-json", File: f.json}, {Flag: "-junit", File: f.junit},
+		{Flag: "-svg", File: f.svg, Ends: []string{".svg"}}, {Flag: "-html", File: f.html, Ends: []string{".html", ".htm"}}}
 	if !f.serves() {
-		files = append(files, [2]string{"-metrics", f.metrics})
+		outputs = append(outputs, cli.Output{Flag: "-metrics", File: f.metrics})
 	}
-	for _, file := range files {
-		if file[1] == "-" {
-			continue
-		}
-		if err := cli.Writable(file[0], file[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := cli.Outputs(nil, outputs...)
+	return err
 }
 
 // serves reports whether -metrics is an address and not a file.
@@ -164,6 +161,16 @@ func (f *commandFlags) serves() bool {
 // Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or, when the
 // report or the reason was already printed, a cli.ExitStatus.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	err := command(ctx, args, stdout, stderr)
+	_, usage := errors.AsType[*cli.UsageError](err)
+	_, status := errors.AsType[cli.ExitStatus](err)
+	if err == nil || usage || status || errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	return noReport(ctx, err, stderr)
+}
+
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f commandFlags
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)
 	f.register(fs)

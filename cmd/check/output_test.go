@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -308,20 +307,6 @@ func TestRepairedErrors(t *testing.T) {
 	require.Empty(t, judged(900, 0, 0))
 	require.Equal(t, []string{"GPU 1: 90000 errors were repaired on its NVLinks 0-2,7,9-10 since the driver was loaded, " +
 		"6950 on the others'"}, judged(7000, 90000, 6900))
-}
-
-// A symbolic link stays one: what it leads to is written.
-func TestWriteToLink(t *testing.T) {
-	dir := t.TempDir()
-	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
-	require.NoError(t, os.WriteFile(real, []byte("old"), 0o644))
-	if err := os.Symlink(real, link); err != nil {
-		t.Skip(err) // a right that Windows gives to few
-	}
-	require.NoError(t, writeTo(link, nil, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }))
-	text, err := os.ReadFile(real)
-	require.NoError(t, err)
-	require.Equal(t, "new", string(text))
 }
 
 // A host whose links to most others have findings has a red name in the map, and no other; the page's first line says

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // emulateHelp is what "ringo emulate -h" prints.
@@ -76,22 +76,23 @@ type emulation struct {
 func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var e emulation
 	fs := flags("emulate")
-	fs.IntVar(&e.GPUs, "g", 1, "")
-	fs.StringVar(&e.Kind, "gpu", "", "")
-	fs.IntVar(&e.Seeds, "seeds", 1, "")
+	e.GPUs, e.Seeds, e.wait = 1, 1, time.Minute
+	gpusFlag(fs, &e.GPUs, 1, "g")
+	kindFlag(fs, &e.Kind, "gpu")
+	cli.Int(fs, &e.Seeds, 1, mostSeeds, "at least 1, and at most a million seeds", "seeds")
 	fs.Uint64Var(&e.First, "seed", 0, "")
 	fs.BoolVar(&e.Shrink, "shrink", false, "")
 	fs.Var(&e.allow, "allow", "")
 	fs.StringVar(&e.kit, "kit", "", "")
-	fs.DurationVar(&e.wait, "wait", time.Minute, "")
-	fs.DurationVar(&e.limit, "time", 0, "")
+	cli.Duration(fs, &e.wait, cli.Moment, "wait")
+	cli.Duration(fs, &e.limit, 0, "time")
 	asJSON := fs.Bool("json", false, "")
 	program, err := cli.ParseFirst(fs, args)
 	if err != nil {
 		return err
 	}
-	if err := e.check(program); err != nil {
-		return err
+	if len(program) == 0 {
+		return cli.Usagef("which program? write: ringo emulate -g 4 -- ./program")
 	}
 	if e.kit, err = findKit(ctx, e.kit, stderr); err != nil {
 		return err
@@ -120,31 +121,13 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		enc.SetIndent("", "  ")
 		err = errors.Join(err, enc.Encode(r))
 	} else {
-		err = errors.Join(err, r.print(stdout))
+		err = errors.Join(err, r.print(cli.Text(stdout)))
 	}
 	if err != nil {
 		return err
 	}
 	if r.Status != 0 || len(r.Findings) > 0 {
 		return cli.ExitStatus(1)
-	}
-	return nil
-}
-
-// check refuses mistakes in the command line.
-func (e *emulation) check(program []string) error {
-	switch {
-	case len(program) == 0:
-		return cli.Usagef("which program? write: ringo emulate -g 4 -- ./program")
-	case e.GPUs < 1 || e.Seeds < 1:
-		return cli.Usagef("-g and -seeds are at least 1")
-	case e.limit < 0:
-		return cli.Usagef("-time %v: want more than 0", e.limit)
-	case e.wait <= 0:
-		return cli.Usagef("-wait %v: want more than 0", e.wait)
-	}
-	if _, err := cudaemu.Kind(e.Kind); e.Kind != "" && err != nil {
-		return cli.Usagef("-gpu: %v", err)
 	}
 	return nil
 }
@@ -191,24 +174,23 @@ func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go e.watch(ctx, file, cancel)
-	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
+	cmd := exec.Command(e.program[0], e.program[1:]...)
 	cmd.Env = e.emulated(e.environment, seed, file)
 	if count := filepath.Join(e.kit, countFile); isFile(count) {
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	cmd.WaitDelay = 2 * time.Second // for a grandchild that keeps its standard output
-	err = cmd.Run()
-	var exit *exec.ExitError
+	err = launch.Program(ctx, cmd)
+	var ended *launch.Error
 	switch {
 	case ctx.Err() != nil:
 		err := context.Cause(ctx)
 		r.Stopped = err.Error()
 		return false, err
-	case errors.As(err, &exit):
+	case errors.As(err, &ended) && ended.Err == nil:
 		if r.Status == 0 {
-			r.Status = max(1, exit.ExitCode())
-			r.Ended, r.endedSeed = exit.Error(), seed
+			r.Status = ended.ExitStatus()
+			r.Ended, r.endedSeed = ended.Error(), seed
 		}
 		return false, nil
 	}

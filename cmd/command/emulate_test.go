@@ -20,16 +20,16 @@ import (
 func TestEmulateMistakes(t *testing.T) {
 	for want, args := range map[string][]string{
 		"which program?":             {"-g", "4"},
-		"at least 1":                 {"-g", "0", "x"},
-		"there are a100, h100, h200": {"-gpu", "h300", "x"},
-		"want more than 0":           {"-time", "-1s", "x"},
+		"-g 0: want 1 to 64 GPUs":    {"-g", "0", "x"},
+		"known are a100, h100, h200": {"-gpu", "h300", "x"},
+		"-time -1s: want 0 or more":  {"-time", "-1s", "x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"emulate"}, args...)...)
 		require.Equal(t, 2, code, "%q", args)
 		require.Contains(t, stderr, want)
 	}
 	code, _, stderr := ringoHere("emulate", "-kit", t.TempDir(), "x")
-	require.Equal(t, 1, code)
+	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "no lib64/libcuda.so.1 in it: scripts/cuda-kit builds it")
 	t.Chdir(t.TempDir())
 	code, _, stderr = ringoHere("emulate", "x")
@@ -56,7 +56,7 @@ func TestForLoader(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	_, err := temporary("x")
-	require.ErrorContains(t, err, "set TMPDIR to a folder that can be written")
+	require.ErrorContains(t, err, "set TMPDIR to a folder that you alone can write to")
 }
 
 // kitWith is a kit whose only library is an empty file, for programs that use no GPU.

@@ -1,10 +1,10 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/ringo-go/ringo"
@@ -57,7 +57,7 @@ On GPU memory, for which none is needed here
 `
 
 func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	var f explainFlags
+	f := newExplainFlags()
 	fs := flags("explain")
 	f.register(fs)
 	names, err := cli.Parse(fs, args)
@@ -68,18 +68,15 @@ func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	bytes, err := bench.ParseSize(f.size)
-	if err != nil {
-		return cli.Usagef("%v", err)
-	}
 	which, err := parseSteps(f.steps, f.ranks)
 	if err != nil {
 		return err
 	}
-	if err := f.files(); err != nil {
+	out, err := f.outputs(stdout)
+	if err != nil {
 		return err
 	}
-	ch, err := q.choice(bytes)
+	ch, err := q.choice(f.size)
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
@@ -92,12 +89,12 @@ func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		q.algo = ""
 	}
 	var text strings.Builder
-	e := &explanation{q: q, ch: &ch, bytes: bytes, w: &text, steps: which, drawn: f.drawn, auto: f.steps == "auto"}
-	return f.say(ctx, e, &text, stdout)
+	e := &explanation{q: q, ch: &ch, bytes: f.size, w: &text, steps: which, drawn: f.drawn, auto: f.steps == "auto"}
+	return f.say(ctx, e, &text, out, stdout)
 }
 
 // say prints the explanation, and saves and draws it where flags ask for that.
-func (f *explainFlags) say(ctx context.Context, e *explanation, text *strings.Builder, stdout io.Writer) error {
+func (f *explainFlags) say(ctx context.Context, e *explanation, text *strings.Builder, out, stdout io.Writer) error {
 	var report *explainReport
 	work := func() error {
 		if f.json != "" {
@@ -108,17 +105,20 @@ func (f *explainFlags) say(ctx context.Context, e *explanation, text *strings.Bu
 	if err := interruptible(ctx, work); err != nil {
 		return err
 	}
-	if f.json != "-" {
-		if _, err := io.WriteString(stdout, text.String()); err != nil {
-			return err
-		}
-	}
+	var picture bytes.Buffer
 	if f.out != "" {
-		if err := e.draw(f.out); err != nil {
+		if err := e.draw(&picture, f.out); err != nil {
 			return err
 		}
 	}
-	return saveJSON(report, f.json, stdout)
+	if _, err := io.WriteString(out, text.String()); err != nil {
+		return err
+	}
+	err := cli.Save("-o", f.out, stdout, func(w io.Writer) error { _, err := picture.WriteTo(w); return err })
+	if err != nil {
+		return err
+	}
+	return cli.SaveJSON("-json", f.json, stdout, report)
 }
 
 // interruptible does work until ctx ends. Then it returns at once; work, which only computes, goes on
@@ -252,8 +252,8 @@ func (e *explanation) size(block int) string {
 	return bench.FormatSize(int64(block) * int64(e.q.Kind.Shares(e.q.ranks)))
 }
 
-// draw writes the picture of the schedule, and of the second schedule below if there is one.
-func (e *explanation) draw(file string) error {
+// draw writes the picture of the schedule for a file, and of the second schedule below if there is one.
+func (e *explanation) draw(w io.Writer, file string) error {
 	if e.ch.Schedule == nil {
 		return cli.Usagef("-o %s: %s is one kernel or copy and has no steps to draw; -algo names another algorithm",
 			file, e.ch.Algo)
@@ -264,16 +264,8 @@ func (e *explanation) draw(file string) error {
 	}
 	p, err := newPicture(s)
 	if err != nil {
-		return fmt.Errorf("-o %s: %w", file, err)
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return fmt.Errorf("-o: %w", err)
+		return cli.Usagef("-o %s: %v", file, err)
 	}
 	title := fmt.Sprintf("%s by %s, %d ranks of %s", e.q.Name, e.ch.Algo, e.q.ranks, e.where())
-	if err := p.svg(f, title); err != nil {
-		f.Close()
-		return fmt.Errorf("-o %s: %w", file, err)
-	}
-	return f.Close()
+	return p.svg(w, title)
 }

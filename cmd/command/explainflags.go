@@ -2,56 +2,68 @@ package command
 
 import (
 	"flag"
-	"path/filepath"
-	"slices"
-	"strings"
+	"io"
+	"math"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // explainFlags are the values of explain's flags.
 type explainFlags struct {
-	ranks, root, node   int
-	size, typ, algo     string
-	steps, device, plan string
-	ordered, drawn      bool
-	policy              string
-	most, least         int // blocks
-	gpus                ringo.GPUs
-	row                 string
-	mbps                int
-	out, json           string // files
+	ranks, root, node int
+	size              int64
+	typ               ringo.DataType
+	algo              string
+	steps, device     string
+	plan              string
+	ordered, drawn    bool
+	policy            string
+	most, least       int // blocks
+	gpus              ringo.GPUs
+	row               int64
+	mbps              int
+	out, json         string // files
+}
+
+func newExplainFlags() *explainFlags {
+	return &explainFlags{ranks: 4, size: 1 << 20, typ: ringo.Float32, steps: "auto", device: "host"}
 }
 
 func (f *explainFlags) register(fs *flag.FlagSet) {
-	fs.IntVar(&f.ranks, "np", 4, "")
-	fs.IntVar(&f.root, "r", 0, "")
-	fs.IntVar(&f.node, "node", 0, "")
-	fs.IntVar(&f.mbps, "host-mbps", 0, "")
-	fs.StringVar(&f.size, "s", "1M", "")
-	fs.StringVar(&f.typ, "d", "float32", "")
-	fs.StringVar(&f.algo, "algo", "", "")
-	fs.StringVar(&f.steps, "steps", "auto", "")
-	fs.StringVar(&f.device, "device", "host", "")
+	paperRanks(fs, &f.ranks, &f.root, &f.node)
+	cli.Int(fs, &f.mbps, 0, math.MaxInt32, "Mbit/s of a host's network", "host-mbps")
+	sizeFlag(fs, &f.size, "s")
+	typeFlag(fs, &f.typ, "d")
+	algoFlag(fs, &f.algo, "algo")
+	fs.StringVar(&f.steps, "steps", f.steps, "")
+	cli.Word(fs, &f.device, "device", []string{"host", "cuda", "emu"}, "device")
 	fs.StringVar(&f.plan, "plan", "", "")
 	fs.BoolVar(&f.ordered, "deterministic", false, "")
 	fs.BoolVar(&f.drawn, "picture", false, "")
-	fs.StringVar(&f.policy, "policy", "", "")
-	fs.IntVar(&f.most, "max-blocks", 0, "")
-	fs.IntVar(&f.least, "min-blocks", 0, "")
+	cli.Var(fs, func(text string) (err error) {
+		if f.policy = text; len(text) != 1 || text > "3" { // NCCL's numbers
+			f.policy, err = cli.OneOf("policy", text, values("explain", "policy"))
+		}
+		return err
+	}, func() string { return f.policy }, "policy")
+	cli.Int(fs, &f.most, 0, mostBlocks, "1 to 128 blocks, or 0 for as many as there may be", "max-blocks")
+	cli.Int(fs, &f.least, 0, mostBlocks, "1 to 128 blocks, or 0 for none", "min-blocks")
 	fs.StringVar(&f.gpus.Name, "gpu", "", "")
-	fs.StringVar(&f.gpus.Path, "path", "", "")
+	cli.Word(fs, &f.gpus.Path, "path", values("explain", "path"), "path")
 	fs.BoolVar(&f.gpus.Registered, "registered", false, "")
-	fs.StringVar(&f.row, "row", "", "")
+	sizeFlag(fs, &f.row, "row")
 	fs.StringVar(&f.out, "o", "", "")
 	fs.StringVar(&f.json, "json", "", "")
 }
 
+// mostBlocks is the most blocks of a GPU that a communicator takes.
+const mostBlocks = 128
+
 // question makes the question for the choice of the flags, where names are the arguments.
 func (f *explainFlags) question(names []string) (question, error) {
-	q, err := ask(names, f.ranks, f.root, f.node, f.typ, f.algo)
+	q, err := ask(names, f.ranks, f.root, f.node, f.typ, notAuto(f.algo))
 	if err != nil {
 		return q, err
 	}
@@ -66,41 +78,34 @@ func (f *explainFlags) question(names []string) (question, error) {
 	if f.ordered {
 		q.order = "rank order"
 	}
-	if f.row != "" {
-		row, err := bench.ParseSize(f.row)
-		if err != nil {
-			return q, cli.Usagef("-row: %v", err)
-		}
-		f.gpus.Row = int(row)
-	}
-	switch f.device {
-	case "cuda", "emu":
-		if q.gpus, q.plan = &f.gpus, f.plan; f.gpus.Name == "" && f.device == "emu" {
-			f.gpus.Name = "Emulated GPU"
-		}
-		if known := values("explain", "path"); f.gpus.Path != "" && !slices.Contains(known, f.gpus.Path) {
-			return q, cli.Unknown("path", f.gpus.Path, known)
-		}
-	case "host", "auto":
+	f.gpus.Row = int(f.row)
+	if f.device == "host" {
 		if f.gpus != (ringo.GPUs{}) || f.plan != "" || f.policy != "" || f.most != 0 || f.least != 0 {
 			return q, cli.Usagef("-gpu, -path, -registered, -row, -plan, -policy and numbers of blocks are for GPU memory: " +
 				"give -device cuda")
 		}
-	default:
-		return q, cli.Unknown("device", f.device, []string{"host", "cuda", "emu"})
+		return q, nil
 	}
+	var plan []byte
+	if f.plan != "" {
+		if plan, err = given.Read(f.plan); err != nil {
+			return q, cli.Usagef("-plan: %v", err)
+		}
+	}
+	switch {
+	case f.gpus.Name != "":
+		if f.gpus.Name, err = gpuNamed(f.gpus.Name, string(plan)); err != nil {
+			return q, err
+		}
+	case f.device == "emu":
+		f.gpus.Name = "Emulated GPU"
+	}
+	q.gpus, q.plan = &f.gpus, f.plan
 	return q, nil
 }
 
-// files refuses -o and -json if a file of that name cannot be written, or is no .svg.
-func (f *explainFlags) files() error {
-	if f.out != "" && strings.ToLower(filepath.Ext(f.out)) != ".svg" {
-		return cli.Usagef("-o %s: the name must end in .svg", f.out)
-	}
-	for flag, name := range map[string]string{"-o": f.out, "-json": strings.TrimSuffix(f.json, "-")} {
-		if err := cli.Writable(flag, name); err != nil {
-			return err
-		}
-	}
-	return nil
+// outputs checks -o and -json, and returns where the text goes.
+func (f *explainFlags) outputs(stdout io.Writer) (io.Writer, error) {
+	return cli.Outputs(stdout, cli.Output{Flag: "-o", File: f.out, Ends: []string{".svg"}},
+		cli.Output{Flag: "-json", File: f.json})
 }

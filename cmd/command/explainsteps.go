@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
@@ -32,7 +33,13 @@ func printCost(w io.Writer, s sched.Schedule, bytes int64) {
 
 // parseSteps turns -steps into a function that prints the tables of steps.
 func parseSteps(s string, ranks int) (func(io.Writer, sched.Schedule), error) {
-	all := func(w io.Writer, s sched.Schedule) { fmt.Fprintf(w, "\n%s", sched.Format(s)) }
+	all := func(w io.Writer, s sched.Schedule) {
+		if n := stepsOf(s); n > costSteps {
+			fmt.Fprintf(w, "steps:     %d are too many to print: -steps RANK has those of one\n", n)
+			return
+		}
+		fmt.Fprintf(w, "\n%s", sched.Format(s))
+	}
 	none := func(io.Writer, sched.Schedule) {}
 	switch s {
 	case "all":
@@ -51,8 +58,8 @@ func parseSteps(s string, ranks int) (func(io.Writer, sched.Schedule), error) {
 	if best := cli.Closest(s, known); best != "" {
 		return nil, cli.Usagef("-steps %s: did you mean %s?", s, best)
 	}
-	var r int
-	if _, err := fmt.Sscanf(s, "%d", &r); err != nil || r < 0 || r >= ranks {
+	r, err := strconv.Atoi(s)
+	if err != nil || r < 0 || r >= ranks {
 		return nil, cli.Usagef("-steps %s: want auto, all, none, or a rank from 0 to %d", s, ranks-1)
 	}
 	return func(w io.Writer, s sched.Schedule) {

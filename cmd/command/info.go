@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -98,7 +97,8 @@ type transportTest struct {
 
 func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("info")
-	iface, quick, device := fs.String("iface", "", ""), fs.Bool("quick", false, ""), fs.String("device", "auto", "")
+	iface, quick, device := fs.String("iface", "", ""), fs.Bool("quick", false, ""), "auto"
+	cli.Word(fs, &device, "device", []string{"auto", "cuda", "emu"}, "device")
 	file := fs.String("json", "", "")
 	rest, err := cli.Parse(fs, args)
 	if err != nil {
@@ -107,22 +107,17 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if len(rest) > 0 {
 		return cli.Usagef("unexpected argument %q", rest[0])
 	}
-	if known := []string{"auto", "cuda", "emu"}; !slices.Contains(known, *device) {
-		return cli.Unknown("device", *device, known)
-	}
 	cfg, err := ringo.Config{Interface: *iface}.FromEnv()
 	if err != nil {
 		return err
 	}
-	v := &inventory{w: stdout}
-	if *file == "-" {
-		v.w = io.Discard
-	} else if err := cli.Writable("-json", *file); err != nil {
+	v := new(inventory)
+	if v.w, err = cli.Outputs(stdout, cli.Output{Flag: "-json", File: *file}); err != nil {
 		return err
 	}
 	v.machine()
 	v.interfaces(cfg.Interface)
-	if err := v.gpus(*device, cfg.CUDALibrary); err != nil {
+	if err := v.gpus(device, cfg.CUDALibrary); err != nil {
 		return err
 	}
 	if err := v.networks(cfg); err != nil {
@@ -131,7 +126,7 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if !*quick {
 		v.transports(ctx, cfg.Interface)
 	}
-	return saveJSON(v, *file, stdout)
+	return cli.SaveJSON("-json", *file, stdout, v)
 }
 
 func (v *inventory) machine() {

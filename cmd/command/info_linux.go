@@ -1,19 +1,18 @@
 package command
 
 import (
-	"bufio"
 	"fmt"
-	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/internal/cli"
 )
 
 // memoryFacts tells the size of memory and of /dev/shm, and how much of each is free.
 func memoryFacts() []fact {
 	var facts []fact
-	if total, free := meminfo("MemTotal"), meminfo("MemAvailable"); total != "" {
-		facts = append(facts, fact{"memory", fmt.Sprintf("%s, %s available", total, free)})
+	if total, free := cli.Meminfo("MemTotal"), cli.Meminfo("MemAvailable"); total > 0 {
+		facts = append(facts, fact{"memory", fmt.Sprintf("%s, %s available", gib(total), gib(free))})
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs("/dev/shm", &fs); err != nil {
@@ -24,20 +23,3 @@ func memoryFacts() []fact {
 }
 
 func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
-
-// meminfo is the size on a line of /proc/meminfo, which counts in kB; "" if there is no such line.
-func meminfo(name string) string {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), name+":"); ok {
-			var kb int64
-			fmt.Sscan(rest, &kb)
-			return gib(kb << 10)
-		}
-	}
-	return ""
-}

@@ -29,6 +29,7 @@ import (
 type command struct {
 	name, what, help string
 	run              func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+	raw              bool // other programs write to its outputs, or it draws on a terminal
 }
 
 // commands is filled by init to let help refer to it.
@@ -36,21 +37,21 @@ var commands []command
 
 func init() {
 	commands = []command{
-		{"bench", "measure collectives and verify every element", benchHelp, runBench},
-		{"run", "start a program as several ranks on this machine", runHelp, runRun},
-		{"why", "say why ranks hang or have failed, from what they have written", whyHelp, runWhy},
-		{"check", "say whether GPUs, links and hosts are well", check.Help, check.Command},
-		{"info", "say what this machine has and what would be used", infoHelp, runInfo},
-		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
-		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
-		{"play", "play schedules step by step on a page for the browser", playHelp, runPlay},
-		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe},
-		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
-		{"ptx", "find races and other faults of kernels in PTX, without a GPU", ptxHelp, runPTX},
-		{"emulate", "run a CUDA program on emulated GPUs, and say what is wrong with it", emulateHelp, runEmulate},
-		{"swap", "run a program of NCCL with this library in its place", swapHelp, runSwap},
-		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
-		{"completion", "print a script for a shell's completion", completionHelp, runCompletion},
+		{"bench", "measure collectives and verify every element", benchHelp, runBench, true},
+		{"run", "start a program as several ranks on this machine", runHelp, runRun, true},
+		{"why", "say why ranks hang or have failed, from what they have written", whyHelp, runWhy, true},
+		{"check", "say whether GPUs, links and hosts are well", check.Help, check.Command, false},
+		{"info", "say what this machine has and what would be used", infoHelp, runInfo, false},
+		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain, false},
+		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim, false},
+		{"play", "play schedules step by step on a page for the browser", playHelp, runPlay, false},
+		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe, false},
+		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune, true},
+		{"ptx", "find races and other faults of kernels in PTX, without a GPU", ptxHelp, runPTX, false},
+		{"emulate", "run a CUDA program on emulated GPUs, and say what is wrong with it", emulateHelp, runEmulate, true},
+		{"swap", "run a program of NCCL with this library in its place", swapHelp, runSwap, true},
+		{"plot", "draw reports that bench has saved", plotHelp, runPlot, false},
+		{"completion", "print a script for a shell's completion", completionHelp, runCompletion, false},
 	}
 }
 
@@ -98,7 +99,10 @@ func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	if err != nil {
 		return noCommand(err, stderr)
 	}
-	return report(c, c.run(ctx, args, stdout, stderr), stdout, stderr)
+	if !c.raw {
+		stdout, stderr = cli.Text(stdout), cli.Text(stderr)
+	}
+	return report(c, c.run(ctx, args, stdout, stderr), stdout, cli.Text(stderr))
 }
 
 // commandOf is the command of that name.
@@ -108,12 +112,12 @@ func commandOf(name string) (command, error) {
 			return c, nil
 		}
 	}
-	return command{}, cli.Unknown("command", name, commandNames())
+	return command{}, cli.Unknown("command", name, append(commandNames(), "help", "version"))
 }
 
 // noCommand prints the error of commandOf and returns the exit status.
 func noCommand(err error, stderr io.Writer) int {
-	fmt.Fprintf(stderr, "ringo: %v\nringo help lists the commands\n", err)
+	fmt.Fprintf(cli.Text(stderr), "ringo: %v\nringo help lists the commands\n", err)
 	return 2
 }
 
@@ -171,7 +175,8 @@ usage: ringo COMMAND [flags] [arguments]
 	for _, c := range commands {
 		text += fmt.Sprintf("  %-11s%s\n", c.name, c.what)
 	}
-	return text + `
+	return text + `  version    print the version
+  help       print this, or the flags of a command: ringo help COMMAND
 Try:
   ringo bench allreduce -np 4             four processes all-reduce, verified and timed
   ringo explain allreduce -np 4 -s 1M     which algorithm, why, and its steps
@@ -190,6 +195,3 @@ func programName() string {
 	}
 	return name
 }
-
-// flags is an empty set of flags for a command, whose mistakes are errors.
-func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ContinueOnError) }

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,18 +31,29 @@ const netHelp = `Links
 
 // netFlags are the flags that describe a machine.
 type netFlags struct {
-	net, bw, weak string
-	node, cards   int
-	latency       time.Duration
+	net         string
+	weak        []int   // ranks
+	weakBy      float64 // how many times slower they are
+	bw          float64 // bytes a second
+	node, cards int
+	latency     time.Duration
 }
 
+// register defines the flags but -node.
 func (f *netFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.net, "net", "ndr", "")
-	fs.IntVar(&f.node, "node", 0, "")
-	fs.StringVar(&f.bw, "bw", "", "")
-	fs.IntVar(&f.cards, "cards", 0, "")
-	fs.DurationVar(&f.latency, "latency", 0, "")
-	fs.StringVar(&f.weak, "weak", "", "")
+	cli.Var(fs, func(text string) (err error) {
+		if f.net = text; !strings.HasSuffix(text, ".json") {
+			f.net, err = cli.OneOf("net", text, append(slices.Sorted(maps.Keys(sim.Presets)), "list"))
+		}
+		return err
+	}, func() string { return f.net }, "net")
+	cli.Var(fs, func(text string) (err error) {
+		f.bw, err = sim.ParseRate(text)
+		return err
+	}, func() string { return "" }, "bw")
+	cli.Int(fs, &f.cards, 0, mostRanks, "1 or more cards of a node, or 0 for one a rank", "cards")
+	cli.Duration(fs, &f.latency, 0, "latency")
+	cli.Var(fs, f.setWeak, func() string { return "" }, "weak")
 }
 
 // model is the machine that the flags describe, for a number of ranks.
@@ -49,44 +62,37 @@ func (f *netFlags) model(ranks int) (sim.Model, error) {
 	if err != nil {
 		return m, err
 	}
-	if f.node < 0 {
-		return m, cli.Usagef("-node %d: cannot be negative", f.node)
-	}
 	if f.node > 0 {
 		m.NodeRanks = f.node
 	}
-	if f.weak != "" {
-		if m.Weak, m.WeakBy, err = weakRanks(f.weak, ranks); err != nil {
-			return m, err
+	for _, r := range f.weak {
+		if r >= ranks {
+			return m, cli.Usagef("-weak: \"%d\" is no rank of %d", r, ranks)
 		}
 	}
+	m.Weak, m.WeakBy = f.weak, f.weakBy
 	return m, f.between(&m, ranks)
 }
 
 // between sets the links between nodes to -bw, -cards and -latency.
 func (f *netFlags) between(m *sim.Model, ranks int) error {
-	if f.bw == "" && f.cards == 0 && f.latency == 0 {
+	if f.bw == 0 && f.cards == 0 && f.latency == 0 {
 		return nil
 	}
 	switch {
-	case f.cards < 0 || f.latency < 0:
-		return cli.Usagef("-cards and -latency cannot be negative")
 	case m.NodeRanks == 0 || m.NodeRanks >= ranks:
 		return cli.Usagef("-bw, -cards and -latency are between nodes, and all %d ranks are on one: give -node", ranks)
-	case f.bw == "" && m.Inter.Bandwidth == 0:
+	case f.bw == 0 && m.Inter.Bandwidth == 0:
 		return cli.Usagef("-net %s has nothing between nodes: give -bw", f.net)
 	}
 	var said []string
-	if f.bw != "" || f.cards > 0 {
+	if f.bw > 0 || f.cards > 0 {
 		card := m.Inter.Shared
 		if card == 0 || m.Inter.Shared > m.Inter.Bandwidth && !m.Inter.Busy {
 			card = m.Inter.Bandwidth
 		}
-		if f.bw != "" {
-			var err error
-			if card, err = sim.ParseRate(f.bw); err != nil {
-				return cli.Usagef("--bw: %v", err)
-			}
+		if f.bw > 0 {
+			card = f.bw
 		}
 		cards := f.cards
 		if cards == 0 {
@@ -127,11 +133,7 @@ func findNet(name string) (sim.Model, error) {
 		}
 		return m, nil
 	}
-	m, ok := sim.Presets[name]
-	if !ok {
-		return m, cli.Unknown("net", name, append(slices.Sorted(maps.Keys(sim.Presets)), "list"))
-	}
-	return m, nil
+	return sim.Presets[name], nil
 }
 
 // listNets describes the presets, and shows how a file looks.
@@ -153,18 +155,20 @@ This is ethernet100:
 	return err
 }
 
-// weakRanks parses -weak: ranks, and how many times slower their ports are.
-func weakRanks(text string, ranks int) (list []int, by float64, err error) {
+// setWeak takes ranks, and how many times slower their ports are.
+func (f *netFlags) setWeak(text string) (err error) {
+	const want = "want ranks and how many times slower they are, such as 0,1:2"
 	names, factor, _ := strings.Cut(text, ":")
-	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) {
-		return nil, 0, cli.Usagef("-weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
+	if f.weakBy, err = strconv.ParseFloat(factor, 64); err != nil || !(f.weakBy >= 1) || math.IsInf(f.weakBy, 0) {
+		return errors.New(want)
 	}
+	f.weak = nil
 	for _, name := range strings.Split(names, ",") {
 		r, err := strconv.Atoi(name)
-		if err != nil || r < 0 || r >= ranks {
-			return nil, 0, cli.Usagef("-weak %s: %q is no rank of %d", text, name, ranks)
+		if err != nil || r < 0 {
+			return errors.New(want)
 		}
-		list = append(list, r)
+		f.weak = append(f.weak, r)
 	}
-	return list, by, nil
+	return nil
 }

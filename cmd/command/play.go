@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
-	"os"
 	"slices"
 	"strings"
 
@@ -58,12 +56,27 @@ the command for them (examples/schedule) has them in its page.
 
 func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("play")
-	file, addr := fs.String("o", "", ""), fs.String("addr", "127.0.0.1:0", "")
-	ranks, root := fs.Int("np", 8, ""), fs.Int("r", 0, "")
-	algo, node := fs.String("algo", "", ""), fs.Int("node", 0, "")
-	size, links := fs.String("s", "1M", ""), fs.String("net", "shm", "")
+	file, addr, algo, links := fs.String("o", "", ""), "127.0.0.1:0", "", "shm"
+	ranks, root, node, size := 8, 0, 0, int64(1<<20)
+	cli.Var(fs, func(text string) (err error) { addr, err = cli.Address(text); return err },
+		func() string { return addr }, "addr")
+	cli.Int(fs, &ranks, 2, play.Most, fmt.Sprintf("2 to %d ranks", play.Most), "np")
+	cli.Int(fs, &root, 0, play.Most-1, "a rank", "r")
+	cli.Int(fs, &node, 0, play.Most, fmt.Sprintf("1 to %d ranks of a node, or 0 for the net's own", play.Most), "node")
+	cli.Var(fs, func(text string) error {
+		if algo = text; text == "" { // setUp knows algorithms that communicators do not
+			return cli.Unknown("algorithm", text, ringo.Algorithms())
+		}
+		return nil
+	}, func() string { return algo }, "algo")
+	sizeFlag(fs, &size, "s")
+	cli.Word(fs, &links, "net", slices.Sorted(maps.Keys(sim.Presets)), "net")
 	traced := fs.String("trace", "", "")
 	names, err := cli.Parse(fs, args)
+	if err != nil {
+		return err
+	}
+	text, err := cli.Outputs(stdout, cli.Output{Flag: "-o", File: *file, Ends: []string{".html", ".htm"}})
 	if err != nil {
 		return err
 	}
@@ -74,39 +87,38 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if len(names) > 1 {
 		return cli.Usagef("one collective at a time")
 	}
-	bytesOf, err := bench.ParseSize(*size)
-	if err != nil {
-		return cli.Usagef("%v", err)
-	}
-	if _, ok := sim.Presets[*links]; !ok {
-		return cli.Unknown("net", *links, slices.Sorted(maps.Keys(sim.Presets)))
-	}
 	setup := page.Setup{Question: play.Question{
-		Collective: names[0], Algo: *algo, Ranks: *ranks, Node: *node, Root: sched.Rank(*root), Bytes: bytesOf, Net: *links,
+		Collective: names[0], Algo: algo, Ranks: ranks, Node: node, Root: sched.Rank(root), Bytes: size, Net: links,
 	}}
 	if err := setUp(&setup); err != nil {
 		return err
 	}
 	if *traced != "" {
 		if setup.Trace, err = lastCalls(*traced); err != nil {
-			return err
+			return cli.Usagef("-trace: %v", err)
 		}
 		setup.Follow = follow
 	}
+	if *file == "" {
+		return servePage(ctx, addr, setup, stdout)
+	}
+	write := func(w io.Writer) error { return page.Write(w, setup) }
+	if err := cli.Save("-o", *file, stdout, write); err != nil {
+		return err
+	}
+	fmt.Fprintf(text, "wrote %s: open it in a browser\n", *file)
+	return nil
+}
+
+// servePage serves a page until ctx ends.
+func servePage(ctx context.Context, addr string, setup page.Setup, stdout io.Writer) error {
 	var b bytes.Buffer
 	if err := page.Write(&b, setup); err != nil {
 		return err
 	}
-	if *file != "" {
-		if err := os.WriteFile(*file, b.Bytes(), 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "wrote %s: open it in a browser\n", *file)
-		return nil
-	}
-	l, err := net.Listen("tcp", *addr)
+	l, err := cli.Listen("-addr", addr)
 	if err != nil {
-		return fmt.Errorf("%w; -addr says where to listen", err)
+		return err
 	}
 	fmt.Fprintf(stdout, "open http://%v/ in a browser; Ctrl-C ends\n", l.Addr())
 	return web.Serve(ctx, l, func(path string) (a web.Answer) {
@@ -127,9 +139,6 @@ func setUp(s *page.Setup) error {
 			known = append(known, c.Name)
 		}
 		return cli.Unknown("collective", q.Collective, known)
-	}
-	if q.Ranks < 2 || q.Ranks > play.Most {
-		return cli.Usagef("-np %d: want 2 to %d", q.Ranks, play.Most)
 	}
 	for _, c := range book.Collectives {
 		own, err := ownOf(c, q.Ranks)
@@ -157,7 +166,7 @@ func setUp(s *page.Setup) error {
 		q.Algo = algos[0]
 	}
 	if !slices.Contains(algos, q.Algo) {
-		return cli.Unknown("algorithm of "+c.Name, q.Algo, algos)
+		return cli.Usagef("-algo: %v", cli.Unknown("algorithm of "+c.Name, q.Algo, algos))
 	}
 	if _, err := q.Answer(); err != nil {
 		return cli.Usagef("%v", err)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"path/filepath"
+	"strings"
 
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
@@ -34,8 +37,9 @@ Examples
 
 func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("plot")
-	out := fs.String("o", "", "")
-	title, call := fs.String("title", "", ""), fs.Uint("call", 0, "")
+	out, call := fs.String("o", "", ""), 0
+	title := fs.String("title", "", "")
+	cli.Int(fs, &call, 0, math.MaxUint32, "the number of a collective, or 0 for the last", "call")
 	files, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
@@ -43,29 +47,36 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if *out == "" || len(files) == 0 {
 		return cli.Usagef("give -o FILE.svg or .html and at least one report")
 	}
-	if err := cli.Writable("-o", *out); err != nil {
+	text, err := cli.Outputs(stdout, cli.Output{Flag: "-o", File: *out, Ends: []string{".svg", ".html"}})
+	if err != nil {
 		return err
 	}
-	if t, err := loadTrace(files); t != nil || err != nil {
-		if err == nil {
-			err = drawTrace(*out, *title, t, uint32(*call))
-		}
-		if err == nil {
-			fmt.Fprintln(stdout, *out)
-		}
+	t, err := loadTrace(files)
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	if t != nil {
+		err = drawTrace(*out, stdout, *title, t, uint32(call))
+	} else {
+		err = plotReports(*out, stdout, *title, files)
+	}
+	if err != nil {
 		return err
 	}
+	fmt.Fprintln(text, *out)
+	return nil
+}
+
+func plotReports(out string, stdout io.Writer, title string, files []string) error {
 	var reports []*bench.Report
 	for _, f := range files {
 		r, err := bench.Load(f)
 		if err != nil {
-			return err
+			return cli.Usagef("%v", err)
 		}
 		reports = append(reports, r)
 	}
-	if err := bench.Plot(*out, *title, reports...); err != nil {
-		return err
-	}
-	fmt.Fprintln(stdout, *out)
-	return nil
+	return cli.Save("-o", out, stdout, func(w io.Writer) error {
+		return bench.Draw(w, strings.EqualFold(filepath.Ext(out), ".html"), title, reports...)
+	})
 }

@@ -1,18 +1,15 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/bench/device"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -58,47 +55,56 @@ otherwise.
 
 func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("probe")
-	where, gpu := fs.String("device", "cuda", ""), fs.Int("gpu", 0, "")
-	types, ops := fs.String("d", "float32,bfloat16", ""), fs.String("o", "sum", "")
-	sources, sizes := fs.String("k", "1,2,3,4,8", ""), fs.String("b", "", "")
-	first, reps := fs.String("first", "", ""), fs.Int("reps", 7, "")
-	peer, file := fs.String("launch-peer", "", ""), fs.String("json", "", "")
+	cfg := device.Config{Repetitions: 7, Types: []kernels.DataType{kernels.Float32, kernels.BFloat16},
+		Ops: []kernels.RedOp{kernels.Sum}, Sources: []int{1, 2, 3, 4, 8}}
+	where, first := "cuda", ""
+	cli.Word(fs, &where, "device", []string{"cuda", "emu"}, "device")
+	cli.Int(fs, &cfg.Ordinal, 0, 1023, "the number of a GPU, from 0 on", "gpu")
+	cli.Var(fs, func(s string) error { return probeTypes(&cfg, s) }, func() string { return "" }, "d")
+	cli.Var(fs, func(s string) error { return parseOps(&cfg, s) }, func() string { return "" }, "o")
+	cli.List(fs, &cfg.Sources, func(text string) (int, error) {
+		k, err := strconv.Atoi(text)
+		if err != nil || k < 1 || k > 8 {
+			return 0, errors.New("want numbers from 1 to 8, such as 1,2,8")
+		}
+		return k, nil
+	}, strconv.Itoa, "k")
+	sizesFlag(fs, &cfg.Sizes, "b")
+	cli.Word(fs, &first, "value", []string{"0", "1"}, "first")
+	cli.Int(fs, &cfg.Repetitions, 1, 10_000, "1 to 10000 repetitions", "reps")
+	fs.StringVar(&cfg.LaunchPeer, "launch-peer", "", "")
+	file := fs.String("json", "", "")
 	child := fs.Bool("first-use-of", false, "") // hidden: measures a first use; see device.Config.FirstUse
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
 	if *child && len(names) == 2 {
-		return printFirstUse(*where, *gpu, names[0], names[1], stdout)
+		return printFirstUse(where, cfg.Ordinal, names[0], names[1], stdout)
 	}
 	if len(names) > 0 {
 		return cli.Usagef("unexpected argument %q", names[0])
 	}
-	cfg := device.Config{Ordinal: *gpu, Repetitions: *reps, LaunchPeer: *peer, Table: stdout}
-	*sizes, *first = byDevice(*sizes, *where, "1G", "4K"), byDevice(*first, *where, "1", "0")
-	if err := cli.Writable("-json", *file); err != nil {
+	if cfg.Table, err = cli.Outputs(stdout, cli.Output{Flag: "-json", File: *file}); err != nil {
 		return err
 	}
-	for _, err := range []error{
-		parseTypes(&cfg, *types), parseOps(&cfg, *ops), parseSources(&cfg, *sources), parseSizes(&cfg, *sizes),
-	} {
-		if err != nil {
-			return err
+	if cfg.Sizes == nil {
+		cfg.Sizes = []int64{1 << 30}
+		if where == "emu" {
+			cfg.Sizes = []int64{4 << 10}
 		}
-	}
-	if *gpu < 0 {
-		return cli.Usagef("-gpu %d: want 0 or more", *gpu)
-	}
-	if *reps < 1 {
-		return cli.Usagef("-reps %d: want at least 1", *reps)
 	}
 	if err := cfg.Check(); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	if cfg.FirstUse, err = firstUse(*first, *where, *gpu); err != nil {
-		return err
+	if first == "1" || first == "" && where == "cuda" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		cfg.FirstUse = []string{self, "probe", "-first-use-of", "-device", where, "-gpu", strconv.Itoa(cfg.Ordinal)}
 	}
-	if cfg.Driver, err = openDriver(*where); err != nil {
+	if cfg.Driver, err = openDriver(where); err != nil {
 		return err
 	}
 	report, err := device.Run(ctx, cfg)
@@ -106,50 +112,19 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return err
 	}
 	report.Flags = args
-	if *file != "" {
-		if e := report.Save(*file); e != nil {
-			err = errors.Join(err, fmt.Errorf("--json: %w", e))
-		}
-	}
-	return err
-}
-
-// byDevice is a flag's value, or the device's default if that is "".
-func byDevice(value, where, cuda, emu string) string {
-	if where == "emu" {
-		return cmp.Or(value, emu)
-	}
-	return cmp.Or(value, cuda)
-}
-
-// firstUse is the command line that measures the first use of a kernel; nil if -first is 0.
-func firstUse(first, where string, gpu int) ([]string, error) {
-	switch first {
-	case "0":
-		return nil, nil
-	case "1":
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		return []string{self, "probe", "-first-use-of", "-device", where, "-gpu", strconv.Itoa(gpu)}, nil
-	}
-	return nil, cli.Usagef("-first %s: want 0 or 1", first)
+	return errors.Join(err, cli.SaveJSON("-json", *file, stdout, report))
 }
 
 // openDriver is the driver that -device names.
 func openDriver(where string) (cuda.Driver, error) {
-	switch where {
-	case "emu":
+	if where == "emu" {
 		return cudaemu.New(cudaemu.Config{Plain: true, Lazy: true})
-	case "cuda":
-		cfg, err := ringo.Config{}.FromEnv()
-		if err != nil {
-			return nil, err
-		}
-		return cuda.Open(cfg.CUDALibrary)
 	}
-	return nil, cli.Unknown("device", where, []string{"cuda", "emu"})
+	cfg, err := ringo.Config{}.FromEnv()
+	if err != nil {
+		return nil, err
+	}
+	return cuda.Open(cfg.CUDALibrary)
 }
 
 func printFirstUse(where string, gpu int, typ, op string, stdout io.Writer) error {
@@ -172,8 +147,9 @@ func printFirstUse(where string, gpu int, typ, op string, stdout io.Writer) erro
 	return json.NewEncoder(stdout).Encode(u)
 }
 
-func parseTypes(cfg *device.Config, s string) error {
-	if s == "all" {
+// probeTypes reads -d.
+func probeTypes(cfg *device.Config, s string) error {
+	if cfg.Types = nil; s == "all" {
 		cfg.Types = kernels.Types()
 		return nil
 	}
@@ -187,22 +163,9 @@ func parseTypes(cfg *device.Config, s string) error {
 	return nil
 }
 
-// parseType is the element type of a name. The error suggests a similar name among
-// the types and others, the other words that may stand there.
-func parseType(name string, others ...string) (kernels.DataType, error) {
-	t, err := kernels.ParseType(name)
-	if err == nil {
-		return t, nil
-	}
-	var known []string
-	for _, t := range kernels.Types() {
-		known = append(known, t.String())
-	}
-	return t, cli.Unknown("type", name, append(known, others...))
-}
-
+// parseOps reads -o.
 func parseOps(cfg *device.Config, s string) error {
-	if s == "all" {
+	if cfg.Ops = nil; s == "all" {
 		s = "sum,prod,max,min,avg,premulsum(2),bitand,bitor,bitxor"
 	}
 	for _, name := range strings.Split(s, ",") {
@@ -212,28 +175,6 @@ func parseOps(cfg *device.Config, s string) error {
 				"premulsum(2)", "all"})
 		}
 		cfg.Ops = append(cfg.Ops, op)
-	}
-	return nil
-}
-
-func parseSources(cfg *device.Config, s string) error {
-	for _, text := range strings.Split(s, ",") {
-		k, err := strconv.Atoi(text)
-		if err != nil {
-			return cli.Usagef("-k %s: want numbers such as 1,2,8", s)
-		}
-		cfg.Sources = append(cfg.Sources, k)
-	}
-	return nil
-}
-
-func parseSizes(cfg *device.Config, s string) error {
-	for _, text := range strings.Split(s, ",") {
-		n, err := bench.ParseSize(text)
-		if err != nil {
-			return cli.Usagef("%v", err)
-		}
-		cfg.Sizes = append(cfg.Sizes, n)
 	}
 	return nil
 }

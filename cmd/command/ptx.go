@@ -118,13 +118,15 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	var c ptxcheck.Case
 	fs := flags("ptx")
 	launchFlags(fs, &c)
-	fs.IntVar(&c.GPUs, "g", 1, "")
-	fs.IntVar(&c.Seeds, "seeds", 100, "")
+	c.GPUs, c.Seeds, c.Link, c.SMs = 1, 100, "nvlink", 8
+	limit, asJSON := 5*time.Minute, fs.Bool("json", false, "")
+	cli.Int(fs, &c.GPUs, 1, 16, "1 to 16 GPUs", "g")
+	cli.Int(fs, &c.Seeds, 1, mostSeeds, "1 to a million seeds", "seeds")
 	fs.Uint64Var(&c.First, "seed", 0, "")
-	fs.StringVar(&c.Link, "link", "nvlink", "")
-	fs.IntVar(&c.SMs, "sms", 8, "")
+	cli.Word(fs, &c.Link, "link", []string{"nvlink", "pcie", "none"}, "link")
+	cli.Int(fs, &c.SMs, 1, 1024, "1 to 1024 multiprocessors", "sms")
 	fs.Uint64Var(&c.Instructions, "steps", 0, "")
-	limit, asJSON := fs.Duration("time", 5*time.Minute, ""), fs.Bool("json", false, "")
+	cli.Duration(fs, &limit, cli.Moment, "time")
 	names, err := cli.Parse(fs, args)
 	switch {
 	case err != nil:
@@ -135,13 +137,9 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return cli.Unknown("subcommand", names[0], []string{"check"})
 	case len(names) != 2:
 		return cli.Usagef("%d files: give one", len(names)-1)
-	case *limit <= 0:
-		return cli.Usagef("-time %v: want more than 0", *limit)
-	case c.GPUs < 1 || c.Seeds < 1 || c.SMs < 1:
-		return cli.Usagef("-g, -seeds and -sms are at least 1")
 	}
 	if c.Text, err = os.ReadFile(names[1]); err != nil {
-		return err
+		return cli.Usagef("%v", err)
 	}
 	c.Name = filepath.Base(names[1])
 	if c.Launches == nil {
@@ -149,7 +147,7 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	}
 	bar := cli.NewProgress(stderr)
 	c.Progress = func(n int) { bar.Show(fmt.Sprintf("%d seeds", c.Seeds), float64(n)/float64(c.Seeds)) }
-	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("ran out of time after %v (-time)", limit))
 	defer cancel()
 	r, err := ptxcheck.Run(ctx, c)
 	bar.Clear()
@@ -178,6 +176,14 @@ func newLaunch(kernel string) ptxcheck.Launch {
 	return ptxcheck.Launch{Kernel: kernel, Block: [3]int{32, 1, 1}}
 }
 
+// Bounds of flags: dynamic shared memory of a block, which is that of the largest GPU, an extent of a grid
+// that is emulated, and seeds.
+const (
+	mostShared = 228 << 10
+	mostExtent = 1 << 16
+	mostSeeds  = 1_000_000
+)
+
 // launchFlags defines the flags of launches. Their order counts: each is for the last -kernel before it.
 func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 	open := func() *ptxcheck.Launch { // the launch that the next flag is for
@@ -197,8 +203,10 @@ func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 	fs.Func("grid", "", func(s string) error { return parseExtents(s, &open().Grid) })
 	fs.Func("block", "", func(s string) error { return parseExtents(s, &open().Block) })
 	fs.Func("shared", "", func(s string) (err error) {
-		open().Shared, err = strconv.Atoi(s)
-		return err
+		if open().Shared, err = strconv.Atoi(s); err != nil || open().Shared < 0 || open().Shared > mostShared {
+			return fmt.Errorf("want 0 to %d bytes", mostShared)
+		}
+		return nil
 	})
 	fs.BoolFunc("cooperative", "", func(s string) (err error) {
 		open().Cooperative, err = strconv.ParseBool(s)
@@ -213,7 +221,7 @@ func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 		l := open()
 		for _, text := range strings.Split(s, ",") {
 			n, err := strconv.Atoi(text)
-			if err != nil {
+			if err != nil || n < 0 || n >= mostGPUs {
 				return fmt.Errorf("want numbers of GPUs, such as 0,1")
 			}
 			l.On = append(l.On, n)
@@ -230,14 +238,14 @@ func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 
 // parseExtents reads up to three extents: 2 or 2,1,1 or 2x1x1.
 func parseExtents(s string, to *[3]int) error {
-	words := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == 'x' })
-	if len(words) < 1 || len(words) > 3 {
+	words := strings.Split(strings.ReplaceAll(s, "x", ","), ",")
+	if len(words) > 3 {
 		return fmt.Errorf("want up to three numbers, such as 4 or 2,2,1")
 	}
 	*to = [3]int{1, 1, 1}
 	for i, w := range words {
 		n, err := strconv.Atoi(w)
-		if err != nil || n < 1 {
+		if err != nil || n < 1 || n > mostExtent {
 			return fmt.Errorf("want up to three numbers, such as 4 or 2,2,1")
 		}
 		to[i] = n

@@ -115,10 +115,10 @@ func TestPTXMistakes(t *testing.T) {
 		"what? write: ringo ptx check FILE":               {"ptx"},
 		`unknown subcommand "chek"; did you mean check?`:  {"ptx", "chek", "x"},
 		"2 files: give one":                               {"ptx", "check", "a", "b"},
-		"are at least 1":                                  {"ptx", "check", "a", "-seeds", "0"},
+		"-seeds 0: want 1 to a million seeds":             {"ptx", "check", "a", "-seeds", "0"},
 		"want up to three numbers":                        {"ptx", "check", "a", "-grid", "1,2,3,4"},
-		"GPUs: 17: want 1 to 16":                          handoff("-g", "17"),
-		`link: "nvlnk": want nvlink, pcie or none`:        handoff("-link", "nvlnk"),
+		"-g 17: want 1 to 16 GPUs":                        handoff("-g", "17"),
+		`unknown link "nvlnk"; did you mean nvlink?`:      handoff("-link", "nvlnk"),
 		"7 arguments, want 6: handoff(.u64 box, .u64 fla": handoff("-arg", "1"),
 		"handoff.ptx has none of this name; it has hando": handoff("-kernel", "handof"),
 		`unknown type "f99"`:                              handoff("-buf", "x=f99[1]"),
@@ -132,6 +132,6 @@ func TestPTXMistakes(t *testing.T) {
 		require.Contains(t, stderr, want, "%q", args)
 	}
 	code, _, stderr := ringoHere("ptx", "check", "absent.ptx")
-	require.Equal(t, 1, code)
+	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "absent.ptx")
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo"
@@ -37,9 +36,9 @@ func (q question) choice(size int64) (ringo.Choice, error) {
 	return ringo.Explain(q.Kind, q.ranks, q.node, bytes, q.root, cfg)
 }
 
-// ask makes a question of the flags that explain and sim have in common, and checks them.
-func ask(names []string, ranks, root, node int, typ, algo string) (question, error) {
-	q := question{ranks: ranks, root: root, node: node, algo: algo}
+// ask makes a question of the flags that explain and sim have in common, and checks what one flag does not tell.
+func ask(names []string, ranks, root, node int, typ ringo.DataType, algo string) (question, error) {
+	q := question{ranks: ranks, root: root, node: node, typ: typ, algo: algo}
 	if len(names) != 1 {
 		return q, cli.Usagef("which collective? give one of %s", strings.Join(bench.Names(), ", "))
 	}
@@ -47,22 +46,10 @@ func ask(names []string, ranks, root, node int, typ, algo string) (question, err
 	if q.Collective, err = bench.Find(names[0]); err != nil {
 		return q, err
 	}
-	if q.typ, err = parseType(typ); err != nil {
-		return q, err
-	}
-	if algo == "auto" {
-		q.algo = ""
-	}
-	switch known := ringo.Algorithms(); {
-	case q.algo != "" && !slices.ContainsFunc(known, func(a string) bool { return strings.EqualFold(a, q.algo) }):
-		return q, cli.Unknown("algorithm", algo, known)
+	switch {
 	case q.Kind == ringo.KindSend:
 		return q, cli.Usagef("sendrecv is one message to the next rank and has no algorithm")
-	case ranks < 1:
-		return q, cli.Usagef("-np %d: want at least 1", ranks)
-	case node < 0:
-		return q, cli.Usagef("-node %d: cannot be negative", node)
-	case root < 0 || root >= ranks:
+	case root >= ranks:
 		return q, cli.Usagef("-r %d: the ranks are 0 to %d", root, ranks-1)
 	}
 	return q, nil

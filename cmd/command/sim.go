@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"time"
@@ -53,13 +54,20 @@ Examples
 
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("sim")
-	ranks, root := fs.Int("np", 1024, ""), fs.Int("r", 0, "")
-	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
-	algo, parts := fs.String("algo", "", ""), fs.Bool("parts", false, "")
-	exact, timeout := fs.Bool("exact", false, ""), fs.Duration("timeout", 0, "")
+	run := simulation{ctx: ctx, free: freeMemory(), progress: cli.NewProgress(stderr), sizes: []int64{1 << 30}}
+	ranks, root, typ, timeout := 1024, 0, ringo.Float32, time.Duration(0)
+	net := netFlags{net: "ndr"}
+	paperRanks(fs, &ranks, &root, &net.node)
+	sizesFlag(fs, &run.sizes, "s")
+	typeFlag(fs, &typ, "d")
+	words := append([]string{"all"}, ringo.Algorithms()...)
+	cli.List(fs, &run.algos, func(word string) (string, error) { return cli.OneOf("algorithm", word, words) },
+		func(word string) string { return word }, "algo")
+	fs.BoolVar(&run.parts, "parts", false, "")
+	fs.BoolVar(&run.exact, "exact", false, "")
+	cli.Duration(fs, &timeout, 0, "timeout")
 	file, plot := fs.String("json", "", ""), fs.String("plot", "", "")
 	traced, over := fs.String("trace", "", ""), fs.String("over", "", "")
-	var net netFlags
 	net.register(fs)
 	names, err := cli.Parse(fs, args)
 	if err != nil {
@@ -68,58 +76,89 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if net.net == "list" {
 		return listNets(stdout)
 	}
-	q, err := ask(names, *ranks, *root, net.node, *typ, "")
+	if run.q, err = ask(names, ranks, root, net.node, typ, ""); err != nil {
+		return err
+	}
+	if run.model, err = net.model(ranks); err != nil {
+		return err
+	}
+	run.q.node = run.model.NodeRanks // the net's own without -node
+	run.text, err = cli.Outputs(stdout, cli.Output{Flag: "-json", File: *file}, cli.Output{Flag: "-trace", File: *traced},
+		cli.Output{Flag: "-plot", File: *plot, Ends: []string{".svg"}})
 	if err != nil {
 		return err
 	}
-	model, err := net.model(*ranks)
-	if err != nil {
-		return err
-	}
-	q.node = model.NodeRanks // the net's own without -node
-	ctx, cancel, err := within(ctx, *timeout)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout,
-		progress: cli.NewProgress(stderr)}
-	if *file == "-" {
-		run.text = io.Discard
-	} else if err := cli.Writable("-json", *file); err != nil {
-		return err
-	}
-	if err := checkPlot(*plot); err != nil {
-		return err
-	}
-	if run.report, err = newSimReport(q, model); err != nil {
+	if run.report, err = newSimReport(run.q, run.model); err != nil {
 		return err
 	}
 	if run.trace, err = newSimTrace(*traced, *over); err != nil {
 		return err
 	}
-	if err := run.sizes(*algo, *sizes); err != nil {
+	if err := run.check(); err != nil {
 		return err
 	}
-	if err := run.trace.save(); err != nil {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		run.ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("took longer than %v (-timeout)", timeout))
+		defer cancel()
+	}
+	if err := run.all(); err != nil {
 		return err
 	}
-	if err := run.report.plot(*plot, model.Name); err != nil {
-		return err
-	}
-	return saveJSON(run.report, *file, stdout)
+	return run.save(*traced, *plot, *file, stdout)
 }
 
-// within is ctx with a limit of time, or without one if the limit is 0.
-func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
-	switch {
-	case timeout < 0:
-		return nil, nil, cli.Usagef("-timeout %v: cannot be negative", timeout)
-	case timeout == 0:
-		return ctx, func() {}, nil
+// save has the trace, the plot and the report written, as far as there are files for them.
+func (x *simulation) save(traced, plot, file string, stdout io.Writer) error {
+	if x.trace != nil {
+		if err := cli.Save("-trace", traced, stdout, x.trace.whole.Write); err != nil {
+			return err
+		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("took longer than %v (-timeout)", timeout))
-	return ctx, cancel, nil
+	drawn := func(w io.Writer) error { return x.report.plot(w, x.model.Name) }
+	if err := cli.Save("-plot", plot, stdout, drawn); err != nil {
+		return err
+	}
+	return cli.SaveJSON("-json", file, stdout, x.report)
+}
+
+// mostPieces is the most pieces that -exact carries out: the time of each is kept.
+const mostPieces = 1 << 24
+
+// simBytes is the memory that a simulation takes for a rank, with what compares algorithms, about.
+const simBytes = 4 << 10
+
+// freeMemory is cli.Free. Tests change it.
+var freeMemory = cli.Free
+
+// memory is the bytes that this process has from the system.
+func memory() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}
+
+// check refuses what this machine has no memory for, and algorithms that the collective does not have.
+func (x *simulation) check() error {
+	if err := cli.Fits(int64(x.q.ranks)*simBytes, "-np %d", x.q.ranks); err != nil {
+		return err
+	}
+	for _, bytes := range x.sizes {
+		if n := bytes / x.piece(); x.exact && n > mostPieces {
+			return cli.Usagef("-exact: %s are %d pieces, and at most %d are carried out: leave it out or give a smaller -s",
+				bench.FormatSize(bytes), n, mostPieces)
+		}
+		ch, err := x.q.choice(bytes)
+		if err != nil {
+			return cli.Usagef("%v", err)
+		}
+		for _, a := range x.algos {
+			if known := append([]string{ch.Algo}, ch.Others...); a != "auto" && a != "all" && !slices.Contains(known, a) {
+				return cli.Usagef("-algo: %v", cli.Unknown("algorithm of "+x.q.Name, a, known))
+			}
+		}
+	}
+	return nil
 }
 
 // A simulation times algorithms at sizes: it prints a row for each, and adds the row to its report.
@@ -127,7 +166,10 @@ type simulation struct {
 	ctx          context.Context
 	q            question
 	model        sim.Model
+	sizes        []int64
+	algos        []string // those of -algo; none for the one that would be chosen
 	parts, exact bool
+	free         int64 // bytes of memory, as the simulation began
 	text         io.Writer
 	progress     *cli.Progress
 	report       *simReport
@@ -146,44 +188,43 @@ func (x *simulation) heading() {
 		"busbw", "messages", "intra (GB)", "inter (GB)", "took")
 }
 
-// sizes prints the heading, and times the algorithms of -algo at each size.
-func (x *simulation) sizes(algos, sizes string) error {
+// all prints the heading, and times the algorithms at each size.
+func (x *simulation) all() error {
 	x.heading()
-	for _, text := range strings.Split(sizes, ",") {
-		bytes, err := bench.ParseSize(text)
-		if err != nil {
-			return cli.Usagef("%v", err)
-		}
-		if err := x.size(algos, bytes); err != nil {
+	for _, bytes := range x.sizes {
+		if err := x.size(bytes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// size times the algorithms of -algo at one size.
-func (x *simulation) size(list string, bytes int64) error {
+// size times the algorithms at one size.
+func (x *simulation) size(bytes int64) error {
 	ch, err := x.q.choice(bytes)
 	if err != nil {
-		return cli.Usagef("%v", err)
+		return err
 	}
 	known := append([]string{ch.Algo}, ch.Others...)
 	chosen, err := x.chosen(ch, bytes)
 	if err != nil {
 		return err
 	}
-	algos := []string{chosen}
-	switch list {
-	case "", "auto":
-	case "all":
-		algos = known
-	default:
-		algos = strings.Split(list, ",")
+	var algos []string
+	for _, a := range x.algos {
+		switch a {
+		case "auto":
+			algos = append(algos, chosen)
+		case "all":
+			algos = append(algos, known...)
+		default:
+			algos = append(algos, a)
+		}
+	}
+	if algos == nil {
+		algos = []string{chosen}
 	}
 	for _, a := range algos {
-		if !slices.Contains(known, a) {
-			return cli.Unknown("algorithm of "+x.q.Name, a, known)
-		}
 		row, err := x.row(a, bytes)
 		if err != nil {
 			return err
@@ -240,9 +281,14 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := context.WithCancelCause(x.ctx)
+	defer end(nil)
 	o := sim.Options{Progress: func(share float64) {
-		x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo,
-			bench.FormatSize(bytes)), share)
+		if used := memory(); x.free > 0 && used > x.free/2 { // what grows is copied
+			end(cli.Usagef("-np %d: the pairs of ranks that talk have taken %d MiB of memory, and do not fit into what is free",
+				q.ranks, used>>20))
+		}
+		x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share)
 	}}
 	defer x.progress.Clear()
 	if !x.exact {
@@ -251,7 +297,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	var traced *modelled
 	traced, o.Step = x.trace.begin(q, ch.Algo, bytes, ch.Schedule)
 	start := time.Now()
-	res, err := sim.Run(x.ctx, ch.Schedule, x.model, bytes, o)
+	res, err := sim.Run(ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
@@ -270,7 +316,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 		return row, nil
 	}
 	o.Step = nil
-	p, err := sim.Decompose(x.ctx, ch.Schedule, x.model, bytes, o)
+	p, err := sim.Decompose(ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
@@ -293,8 +339,12 @@ const (
 func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
 	shape := s.Shape()
 	chunk := bytes / int64(max(shape.In, shape.Out, 1))
-	full := max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
-	return int(max(1, (chunk+full-1)/full))
+	return int(max(1, (chunk+x.piece()-1)/x.piece()))
+}
+
+// piece is the bytes of a piece.
+func (x *simulation) piece() int64 {
+	return max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
 }
 
 // compare prints which algorithms would take less time than the chosen one under the same model.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/stretchr/testify/require"
 )
 
@@ -59,7 +60,10 @@ func TestSimWeak(t *testing.T) {
 	for _, bad := range []string{"5", "x:2", "32:2", "0:0.5", "0:x"} {
 		code, _, stderr := ringoHere("sim", "allreduce", "-np", "32", "-weak", bad)
 		require.Equal(t, 2, code)
-		require.Contains(t, stderr, "-weak "+bad)
+		if bad == "32:2" {
+			bad = `"32" is no rank of 32`
+		}
+		require.Regexp(t, "-weak:? "+bad, stderr)
 	}
 }
 
@@ -95,8 +99,8 @@ func TestSimOwnNet(t *testing.T) {
 		`unknown net "nvlnk"; did you mean nvlink?`:                               {"-net", "nvlnk"},
 		"all 32 ranks are on one: give -node":                                     {"-net", "shm", "-bw", "400G"},
 		"-net shm has nothing between nodes: give -bw":                            {"-net", "shm", "-node", "8", "-cards", "2"},
-		`--bw: rate "fast"`:                                                       {"-bw", "fast"},
-		"-cards and -latency cannot be negative":                                  {"-cards", "-1"},
+		`-bw fast: rate "fast"`:                                                   {"-bw", "fast"},
+		"-cards -1: want 1 or more":                                               {"-cards", "-1"},
 		"absent.json: no such file":                                               {"-net", "absent.json"},
 		"-json " + filepath.Join(none, "x") + ": open " + none + ": no such file": {"-json", filepath.Join(none, "x")},
 	} {
@@ -163,7 +167,7 @@ func TestSimOfVeryManySteps(t *testing.T) {
 	require.Contains(t, stderr, "oneshot of 500G: sim: took longer than 1ns (-timeout)")
 	code, _, stderr = ringoHere("sim", "allreduce", "-timeout", "-1s")
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "cannot be negative")
+	require.Contains(t, stderr, "-timeout -1s: want 0 or more")
 
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("interrupt signal received"))
@@ -172,4 +176,24 @@ func TestSimOfVeryManySteps(t *testing.T) {
 		&bytes.Buffer{}, &complaints)
 	require.Equal(t, 1, code)
 	require.Contains(t, complaints.String(), "interrupt signal received")
+}
+
+// TestSimOfVeryManyPieces: -exact keeps a time for each piece.
+func TestSimOfVeryManyPieces(t *testing.T) {
+	code, stdout, stderr := ringoHere("sim", "allreduce", "-np", "4", "-s", "8,1000000T", "-exact")
+	require.Equal(t, 2, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "-exact: 1000000T are ")
+}
+
+// TestSimOutOfMemory: pairs of ranks that talk are counted while they come, and a run ends before memory does.
+func TestSimOutOfMemory(t *testing.T) {
+	defer func(was func() int64) { freeMemory = was }(freeMemory)
+	tier.Heavy(t) // it takes a second of a core
+	begun := memory()
+	freeMemory = func() int64 { return 2 * (begun + 24<<20) }
+	code, _, stderr := ringoHere("sim", "alltoall", "-np", "10000", "-algo", "direct", "-s", "1K", "-timeout", "1m")
+	require.Equal(t, 2, code, stderr)
+	require.Contains(t, stderr, "-np 10000: the pairs of ranks that talk have taken ")
+	require.Less(t, memory(), begun+256<<20)
 }

@@ -1,33 +1,16 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"slices"
-	"strings"
 
 	"github.com/ringo-go/ringo/bench/chart"
-	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// checkPlot refuses a file that cannot be written, or whose name does not end in .svg.
-func checkPlot(file string) error {
-	if file != "" && !isSVG(file) {
-		return cli.Usagef("-plot %s: the name must end in .svg", file)
-	}
-	return cli.Writable("-plot", file)
-}
-
-func isSVG(file string) bool { return strings.EqualFold(filepath.Ext(file), ".svg") }
-
 // plot draws time, bus bandwidth, and time as a multiple of the least, each with a line for every algorithm.
-func (r *simReport) plot(file, model string) error {
-	if file == "" {
-		return nil
-	}
+func (r *simReport) plot(w io.Writer, model string) error {
 	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b *simRow) int { return cmp.Compare(a.Size, b.Size) })
 	least := map[int64]float64{} // the least time by size, in microseconds
 	var algos []string
@@ -62,12 +45,5 @@ func (r *simReport) plot(file, model string) error {
 		panel("time, in multiples of the least", chart.Ratio,
 			func(row *simRow) float64 { return row.Time / least[row.Size] }),
 	}}}}
-	var b bytes.Buffer
-	if err := f.Write(&b); err != nil {
-		return fmt.Errorf("--plot: %w", err)
-	}
-	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("--plot: %w", err)
-	}
-	return nil
+	return f.Write(w)
 }

@@ -2,9 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
-	"os"
 
 	"github.com/ringo-go/ringo/sched/sim"
 )
@@ -77,24 +74,4 @@ func (r *simReport) add(q question, algo string, size int64, res *sim.Result) *s
 	}
 	r.Rows = append(r.Rows, row)
 	return row
-}
-
-// saveJSON writes a report to a file, to stdout if file is "-", or nowhere if file is "".
-func saveJSON(report any, file string, stdout io.Writer) error {
-	if file == "" {
-		return nil
-	}
-	b, err := json.MarshalIndent(report, "", " ")
-	if err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	b = append(b, '\n')
-	if file == "-" {
-		_, err = stdout.Write(b)
-		return err
-	}
-	if err := os.WriteFile(file, b, 0o644); err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	return nil
 }

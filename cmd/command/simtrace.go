@@ -2,9 +2,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"os"
 
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/given"
@@ -19,7 +16,6 @@ const modelSteps = 1 << 18
 // A simTrace is the trace that -trace writes: the model's steps beside the measured calls of -over.
 // Times are nanoseconds.
 type simTrace struct {
-	file  string
 	whole trace.Trace
 	over  int   // number of measured calls, the first of whole
 	free  int64 // when a row begins that has no measured call
@@ -34,16 +30,13 @@ func newSimTrace(file, over string) (*simTrace, error) {
 		}
 		return nil, nil
 	}
-	if err := cli.Writable("-trace", file); err != nil {
-		return nil, err
-	}
-	t := &simTrace{file: file}
+	t := &simTrace{}
 	if over == "" {
 		return t, nil
 	}
 	text, err := given.Read(over)
 	if err != nil {
-		return nil, cli.Usagef("--over: %v", err)
+		return nil, cli.Usagef("-over: %v", err)
 	}
 	whole, err := trace.Read(bytes.NewReader(text))
 	if err != nil {
@@ -136,19 +129,4 @@ func (t *simTrace) end(row *modelled) {
 		t.free, t.ended = max(t.free, c.End), max(t.ended, c.End)
 		t.whole.Calls = append(t.whole.Calls, c)
 	}
-}
-
-// save writes the trace to its file.
-func (t *simTrace) save() error {
-	if t == nil {
-		return nil
-	}
-	f, err := os.Create(t.file)
-	if err != nil {
-		return fmt.Errorf("-trace: %w", err)
-	}
-	if err := errors.Join(t.whole.Write(f), f.Close()); err != nil {
-		return fmt.Errorf("-trace: %w", err)
-	}
-	return nil
 }

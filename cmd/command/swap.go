@@ -13,8 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/trusted"
 )
 
 // swapHelp is what "ringo swap -h" prints.
@@ -63,15 +64,15 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	fs.BoolVar(&s.compare, "compare", false, "")
 	ignore := fs.String("ignore", "", "")
 	fs.BoolVar(&s.host, "host", false, "")
-	fs.IntVar(&s.GPUs, "g", 0, "")
-	fs.StringVar(&s.Kind, "gpu", "", "")
+	gpusFlag(fs, &s.GPUs, 0, "g")
+	kindFlag(fs, &s.Kind, "gpu")
 	fs.StringVar(&s.kit, "kit", "", "")
-	limit := fs.Duration("time", 0, "")
+	cli.Duration(fs, &s.limit, 0, "time")
 	program, err := cli.ParseFirst(fs, args)
 	if err != nil {
 		return err
 	}
-	if err := s.check(program, *ignore, *limit); err != nil {
+	if err := s.check(program, *ignore); err != nil {
 		return err
 	}
 	s.program, s.environment = program, os.Environ()
@@ -91,9 +92,9 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		}
 		defer remove()
 	}
-	if *limit > 0 {
+	if s.limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("ran out of time after %v (-time)", s.limit))
 		defer cancel()
 	}
 	if s.compare {
@@ -103,7 +104,7 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	if err := r.print(stdout, s.library); err != nil {
+	if err := r.print(cli.Text(stdout), s.library); err != nil {
 		return err
 	}
 	if r.status != 0 {
@@ -113,21 +114,16 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 // check finds mistakes in a command line.
-func (s *swap) check(program []string, ignore string, limit time.Duration) (err error) {
+func (s *swap) check(program []string, ignore string) (err error) {
 	switch {
 	case len(program) == 0:
 		return cli.Usagef("which program? write: ringo swap -- python train.py")
-	case s.GPUs < 0 || limit < 0:
-		return cli.Usagef("-g and -time are 0 or more")
 	case s.host && s.GPUs > 0:
 		return cli.Usagef("-host has no GPUs, and -g %d emulated ones: want one of them", s.GPUs)
 	case s.compare && (s.host || s.GPUs > 0):
 		return cli.Usagef("-compare runs NCCL, which has neither -host nor -g")
 	case ignore != "" && !s.compare:
 		return cli.Usagef("-ignore is of -compare")
-	}
-	if _, err := cudaemu.Kind(s.Kind); s.Kind != "" && err != nil {
-		return cli.Usagef("-gpu: %v", err)
 	}
 	if ignore != "" {
 		if s.ignore, err = regexp.Compile(ignore); err != nil {
@@ -145,7 +141,7 @@ func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Write
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "report")
-	cmd := exec.CommandContext(ctx, s.program[0], s.program[1:]...)
+	cmd := exec.Command(s.program[0], s.program[1:]...)
 	cmd.Env = with(s.environment, map[string]string{reportVariable: file})
 	if s.GPUs > 0 {
 		cmd.Env = s.emulated(cmd.Env, 0, file)
@@ -157,21 +153,25 @@ func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Write
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", filepath.Join(s.folder, filepath.Base(library)))
 	}
 	count := filepath.Join(s.folder, countFile)
-	r := &swapReport{calls: map[string]*swapCalls{}, uncounted: !isFile(count)}
-	if !r.uncounted {
+	r := &swapReport{calls: map[string]*swapCalls{}}
+	if isFile(count) {
+		r.uncounted = trusted.Paths(count) // -nccl names the library beside it alone
+	} else {
+		r.uncounted = fmt.Errorf("there is no %s beside %s (scripts/libnccl builds both)", countFile, s.library)
+	}
+	if r.uncounted == nil {
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	cmd.WaitDelay = 2 * time.Second // for a grandchild that keeps its standard output
 	begun := time.Now()
-	err = cmd.Run()
+	err = launch.Program(ctx, cmd)
 	r.took = time.Since(begun)
-	var exit *exec.ExitError
+	var ended *launch.Error
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.As(err, &exit):
-		r.status = max(1, exit.ExitCode())
+	case errors.As(err, &ended) && ended.Err == nil:
+		r.status = ended.ExitStatus()
 	case err != nil:
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *swap) runBoth(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	same, err := printComparison(stdout, s.library, runs, &printed, s.ignore)
+	same, err := printComparison(cli.Text(stdout), s.library, runs, &printed, s.ignore)
 	if err == nil && !same {
 		return cli.ExitStatus(1)
 	}

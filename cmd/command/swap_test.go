@@ -17,12 +17,12 @@ func TestSwapMistakes(t *testing.T) {
 	for want, args := range map[string][]string{
 		"which program?":         {"-host"},
 		"want one of them":       {"-host", "-g", "2", "x"},
-		"0 or more":              {"-g", "-1", "x"},
+		"-g -1: want 0 to 64":    {"-g", "-1", "x"},
 		"neither -host nor -g":   {"-compare", "-host", "x"},
 		"-ignore is of -compare": {"-ignore", "a", "x"},
 		"-ignore: error parsing": {"-compare", "-ignore", "(", "x"},
-		"-gpu: ":                 {"-gpu", "h300", "x"},
-		"-time are 0 or more":    {"-time", "-1s", "x"},
+		"-gpu: unknown kind":     {"-gpu", "h300", "x"},
+		"-time -1s: want 0 or":   {"-time", "-1s", "x"},
 		"unknown flag -no":       {"-no", "x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"swap"}, args...)...)
@@ -30,7 +30,7 @@ func TestSwapMistakes(t *testing.T) {
 		require.Contains(t, stderr, want)
 	}
 	code, _, stderr := ringoHere("swap", "-nccl", "no-such.so", "x")
-	require.Equal(t, 1, code)
+	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "-nccl no-such.so: no such file: scripts/libnccl builds it (Go and gcc)")
 	t.Chdir(t.TempDir())
 	code, _, stderr = ringoHere("swap", "x")
@@ -77,7 +77,7 @@ func TestSwapProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "ran out of time after 50ms (-time)")
 	code, _, stderr = run("./no-such-program")
-	require.Equal(t, 1, code)
+	require.Equal(t, 127, code)
 	require.Contains(t, stderr, "no-such-program")
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/cmd/libnccl/kit"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/trusted"
 )
 
 // The libraries that are put in front of a program: Ringo's NCCL, the one that counts calls, and a kit's driver.
@@ -24,29 +26,20 @@ const ncclFile, countFile, driverFile = "libnccl.so.2", "libringo-count.so", "li
 func findNCCL(ctx context.Context, given string, stderr io.Writer) (string, error) {
 	if given != "" {
 		if !isFile(given) {
-			return "", fmt.Errorf("-nccl %s: no such file: scripts/libnccl builds it (Go and gcc)", given)
+			return "", cli.Usagef("-nccl %s: no such file: scripts/libnccl builds it (Go and gcc)", given)
 		}
-		if err := strange(given); errors.Is(err, errOther) {
-			fmt.Fprintf(stderr, "ringo: -nccl %v\n", err)
-		}
+		warn(stderr, "-nccl", given, given)
 		return filepath.Abs(given)
 	}
 	libraries, why := built(ctx, "libnccl", stderr)
 	if !errors.Is(why, errNotHere) {
 		return filepath.Join(libraries, ncclFile), why
 	}
-	for _, place := range placesOf("build") {
-		file := filepath.Join(place, ncclFile)
-		if !isFile(file) {
-			continue
-		}
-		err := strange(file)
-		if err == nil {
-			return filepath.Abs(file)
-		}
-		why = fmt.Errorf("%w; %w", why, err)
+	file, why := first(why, placesOf("build"), ncclFile, ncclFile)
+	if why != nil {
+		return "", fmt.Errorf("%s is %w; -nccl FILE says where it is", ncclFile, why)
 	}
-	return "", fmt.Errorf("%s is %w; -nccl FILE says where it is", ncclFile, why)
+	return filepath.Abs(file)
 }
 
 // findKit returns the absolute path of the folder with a kit's libraries: lib64 of given, or what the sources build, or
@@ -55,29 +48,51 @@ func findKit(ctx context.Context, given string, stderr io.Writer) (string, error
 	if given != "" {
 		libraries := filepath.Join(given, "lib64")
 		if !isFile(filepath.Join(libraries, driverFile)) {
-			return "", fmt.Errorf("-kit %s: no lib64/%s in it: scripts/cuda-kit builds it (Go and gcc)", given, driverFile)
+			return "", cli.Usagef("-kit %s: no lib64/%s in it: scripts/cuda-kit builds it (Go and gcc)", given, driverFile)
 		}
-		if err := strange(filepath.Join(libraries, ncclFile)); errors.Is(err, errOther) {
-			fmt.Fprintf(stderr, "ringo: -kit %v\n", err)
-		}
+		warn(stderr, "-kit", given, filepath.Join(libraries, ncclFile))
 		return filepath.Abs(libraries)
 	}
 	libraries, why := built(ctx, "cuda-kit", stderr)
 	if !errors.Is(why, errNotHere) {
 		return libraries, why
 	}
-	for _, place := range placesOf(filepath.Join("build", "cuda")) {
-		libraries := filepath.Join(place, "lib64")
-		if !isFile(filepath.Join(libraries, driverFile)) {
+	file, why := first(why, placesOf(filepath.Join("build", "cuda")), filepath.Join("lib64", driverFile),
+		filepath.Join("lib64", ncclFile))
+	if why != nil {
+		return "", fmt.Errorf("the kit of emulated GPUs is %w; -kit FOLDER says where it is", why)
+	}
+	return filepath.Abs(filepath.Dir(file))
+}
+
+// warn tells of a library that a flag names, and that is used for this reason alone.
+func warn(stderr io.Writer, flag, given, library string) {
+	if err := strange(library); errors.Is(err, errOther) {
+		fmt.Fprintf(stderr, "ringo: %s %v\n", flag, err)
+	}
+	if err := trusted.Paths(given); err != nil {
+		fmt.Fprintf(stderr, "ringo: %s names what others can change: %v\n", flag, err)
+	}
+}
+
+// first returns the first file of a name in some places that nobody else can change and whose library is of the
+// command's version. Without one the error is why, and what is wrong with those that are there.
+func first(why error, places []string, name, library string) (string, error) {
+	for _, place := range places {
+		file := filepath.Join(place, name)
+		if !isFile(file) {
 			continue
 		}
-		err := strange(filepath.Join(libraries, ncclFile))
+		err := trusted.Paths(file, filepath.Join(place, library))
 		if err == nil {
-			return filepath.Abs(libraries)
+			err = strange(filepath.Join(place, library))
+		}
+		if err == nil {
+			return file, nil
 		}
 		why = fmt.Errorf("%w; %w", why, err)
 	}
-	return "", fmt.Errorf("the kit of emulated GPUs is %w; -kit FOLDER says where it is", why)
+	return "", why
 }
 
 // errNotHere is that there are no sources, or not the tools to build them.
@@ -85,8 +100,11 @@ var errNotHere = errors.New("not here")
 
 // built returns the folder with the libraries that a script of Ringo's sources builds, as the sources are now.
 func built(ctx context.Context, script string, stderr io.Writer) (libraries string, err error) {
-	tree := sources()
+	tree, refused := sources(script)
 	if tree == "" {
+		if refused != nil {
+			return "", fmt.Errorf("%w: %w", errNotHere, refused)
+		}
 		return "", fmt.Errorf("%w: scripts/%s of Ringo's sources builds it (Go and gcc)", errNotHere, script)
 	}
 	if err := kit.Buildable(); err != nil {
@@ -109,14 +127,23 @@ func built(ctx context.Context, script string, stderr io.Writer) (libraries stri
 	return libraries, kit.Build(ctx, tree, script, folder)
 }
 
-// sources returns the folder of Ringo's sources: above the command, or the working directory or above; "" for none.
-func sources() string {
+// sources returns the folder of Ringo's sources: above the command, or the working directory or above; "" for none. The
+// error says which sources are left out, since others can change them.
+func sources(script string) (tree string, refused error) {
 	for _, place := range placesOf("") {
-		if info, err := os.Stat(filepath.Join(place, "scripts", "libnccl")); err == nil && info.Mode().IsRegular() {
-			return place
+		file := filepath.Join(place, "scripts", "libnccl")
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		err := trusted.Paths(file, filepath.Join(place, "scripts", script))
+		if err == nil {
+			return place, nil
+		}
+		if refused == nil {
+			refused = err
 		}
 	}
-	return ""
+	return "", refused
 }
 
 // placesOf are the folders in which a part of ringo may lie: the command's folder and the one above, then the folder
@@ -149,7 +176,7 @@ func forLoader(folder string) (name string, remove func(), err error) {
 		if strings.ContainsAny(temporary, special) {
 			continue
 		}
-		if dir, err = os.MkdirTemp(temporary, "ringo-"); err != nil {
+		if dir, err = trusted.MkdirTemp(temporary, "ringo-"); err != nil {
 			continue
 		}
 		name = filepath.Join(dir, "lib")
@@ -163,13 +190,7 @@ func forLoader(folder string) (name string, remove func(), err error) {
 }
 
 // temporary makes a folder for temporary files.
-func temporary(name string) (string, error) {
-	dir, err := os.MkdirTemp("", name)
-	if err != nil {
-		return "", fmt.Errorf("%w: set TMPDIR to a folder that can be written", err)
-	}
-	return dir, nil
-}
+func temporary(name string) (string, error) { return trusted.MkdirTemp("", name) }
 
 func isFile(name string) bool {
 	_, err := os.Stat(name)

@@ -116,3 +116,43 @@ func TestSwapWithoutTools(t *testing.T) {
 	require.Contains(t, stdout, "exit status 7", "what is given is taken")
 	require.Contains(t, stderr, "given is not of this command's version")
 }
+
+// TestStrangersBuild: what others have left above the working directory is neither run nor preloaded, and named.
+func TestStrangersBuild(t *testing.T) {
+	top := tree(t)
+	tools(t, "go", "gcc")
+	sh := need.Tool(t, "sh")
+	require.NoError(t, os.WriteFile("scripts/libnccl", []byte("echo built >$1; echo >"+top+"/ran"), 0o755))
+	require.NoError(t, os.WriteFile("scripts/cuda-kit", []byte("echo >"+top+"/ran"), 0o755))
+	for _, library := range []string{"build/libnccl.so.2", "build/cuda/lib64/libnccl.so.2"} {
+		require.NoError(t, os.WriteFile(library, []byte("log\x00, which is Ringo "+ringo.Version+" in %s\x00"), 0o755))
+	}
+	require.NoError(t, os.Mkdir("own", 0o700))
+	t.Chdir("own")
+	print := "echo preloads $LD_PRELOAD, path $LD_LIBRARY_PATH"
+	refused := func(why string) {
+		for flag, name := range map[string]string{"-nccl FILE": "swap", "-kit FOLDER": "emulate"} {
+			code, stdout, stderr := ringoHere(name, sh, "-c", print)
+			require.Equal(t, 1, code, stderr)
+			require.Empty(t, stdout)
+			require.NoFileExists(t, filepath.Join(top, "ran"))
+			require.Contains(t, stderr, "scripts/libnccl is not used, for "+top+" "+why)
+			require.Contains(t, stderr, "build", "the library is left out too")
+			require.Contains(t, stderr, flag)
+		}
+	}
+	require.NoError(t, os.Chmod(top, 0o777))
+	refused("may be written by other users (drwxrwxrwx)")
+	_, stdout, stderr := ringoHere("swap", "-nccl", "../build/libnccl.so.2", sh, "-c", print)
+	require.Contains(t, stdout, "preloads "+top+"/build/libnccl.so.2", "what is named is used")
+	require.Contains(t, stderr, "-nccl names what others can change: ")
+	require.NoError(t, os.WriteFile("../build/"+countFile, nil, 0o755))
+	_, stdout, _ = ringoHere("swap", "-nccl", "../build/libnccl.so.2", sh, "-c", print)
+	require.NotContains(t, stdout, "preloads "+top+"/build/"+countFile, "and not what lies beside it")
+	require.Contains(t, stdout, "calls were not counted: ")
+	require.NoError(t, os.Chmod(top, 0o755))
+	if os.Geteuid() == 0 { // only root gives files away
+		require.NoError(t, os.Chown(top, 65534, 65534))
+		refused("belongs to ")
+	}
+}

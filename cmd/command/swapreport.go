@@ -23,7 +23,7 @@ type swapReport struct {
 	took      time.Duration
 	processes []swapProcess
 	calls     map[string]*swapCalls
-	uncounted bool // the library that counts is not there
+	uncounted error // why the library that counts was not loaded
 }
 
 // A swapProcess is the report of a process that has loaded an NCCL: see cmd/libcudart/count.
@@ -87,8 +87,8 @@ func (r *swapReport) print(w io.Writer, ours string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nringo swap: %v, exit status %d\n", r.took.Round(10*time.Millisecond), r.status)
 	switch {
-	case r.uncounted:
-		fmt.Fprintf(&b, "calls were not counted: there is no %s beside %s (scripts/libnccl builds both)\n", countFile, ours)
+	case r.uncounted != nil:
+		fmt.Fprintf(&b, "calls were not counted: %v\n", r.uncounted)
 	case len(r.processes) == 0:
 		b.WriteString("no process that has ended by itself has loaded an NCCL: is it linked in statically, or does the " +
 			"program not use it?\n")

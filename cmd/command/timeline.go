@@ -3,12 +3,13 @@ package command
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
-	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench/chart"
@@ -52,7 +53,10 @@ const (
 
 // drawTrace draws the calls during the collective of a number. Number 0 is the last collective with steps of all
 // ranks, or else the last call with steps.
-func drawTrace(file, title string, t *trace.Trace, number uint32) error {
+func drawTrace(file string, stdout io.Writer, title string, t *trace.Trace, number uint32) error {
+	if strings.EqualFold(filepath.Ext(file), ".html") {
+		return cli.Usagef("-o %s: a trace is drawn as .svg", file)
+	}
 	pick := picked(t, number)
 	from, to := int64(math.MaxInt64), int64(0)
 	var name string
@@ -70,11 +74,11 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 			d.add(c)
 		}
 	}
-	return writeTimeline(file, &chart.Timeline{Title: cmp.Or(title, name), To: d.micros(to), Tracks: d.ordered(),
-		Legend: []chart.Key{
-			{Color: stepColor, Label: "step"}, {Color: waitColor, Label: "waits for a message of a rank"},
-			{Color: roomColor, Label: "for room there, or a connection"}, {Color: gpuColor, Label: "on a GPU"},
-		}})
+	line := &chart.Timeline{Title: cmp.Or(title, name), To: d.micros(to), Tracks: d.ordered(), Legend: []chart.Key{
+		{Color: stepColor, Label: "step"}, {Color: waitColor, Label: "waits for a message of a rank"},
+		{Color: roomColor, Label: "for room there, or a connection"}, {Color: gpuColor, Label: "on a GPU"},
+	}}
+	return cli.Save("-o", file, stdout, line.Write)
 }
 
 // picked reports whether a call belongs to the collective of that number, which may be 0.
@@ -161,15 +165,4 @@ func lastWithSteps(t *trace.Trace) (last *trace.Call) {
 		}
 	}
 	return last
-}
-
-func writeTimeline(file string, line *chart.Timeline) error {
-	if !isSVG(file) {
-		return cli.Usagef("-o %s: a trace is drawn as .svg", file)
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	return errors.Join(line.Write(f), f.Close())
 }

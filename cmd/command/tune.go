@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -61,29 +62,42 @@ otherwise.
 
 func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("tune")
-	cfg := &tune.Config{Stdout: stdout, Stderr: stderr}
-	fs.IntVar(&cfg.Processes, "np", 1, "")
-	fs.IntVar(&cfg.PerProcess, "g", 0, "")
-	first, last, typ := fs.String("b", "8", ""), fs.String("e", "", ""), fs.String("d", "bfloat16", "")
-	fs.Float64Var(&cfg.Factor, "f", 2, "")
-	fs.StringVar(&cfg.Device, "device", "cuda", "")
-	fs.StringVar(&cfg.Transport, "transport", "auto", "")
-	fs.IntVar(&cfg.Graph, "G", 0, "")
-	blocks := fs.String("blocks", "", "")
-	fs.DurationVar(&cfg.Time, "time", time.Minute, "")
+	cfg := &tune.Config{Processes: 1, Device: "cuda", Transport: "auto", Time: time.Minute, Type: ringo.BFloat16,
+		Sweep: bench.Sweep{Min: 8, Factor: 2}, Stdout: stdout, Stderr: stderr}
+	cli.Int(fs, &cfg.Processes, 0, 1024, "1 to 1024 processes, or 0 to join a job that a launcher has started", "np")
+	cli.Int(fs, &cfg.PerProcess, 1, 1024, "1 to 1024 ranks a process", "g")
+	sizeFlag(fs, &cfg.Min, "b")
+	sizeFlag(fs, &cfg.Max, "e")
+	typeFlag(fs, &cfg.Type, "d")
+	cli.Float(fs, &cfg.Factor, func(x float64) bool { return x > 1 && x < 1e9 }, "a factor, which must be above 1", "f")
+	cli.Word(fs, &cfg.Device, "device", []string{"cuda", "emu"}, "device")
+	cli.Var(fs, func(list string) error {
+		for _, name := range strings.Split(list, ",") {
+			if _, err := cli.OneOf("transport", name, values("tune", "transport")); err != nil {
+				return err
+			}
+		}
+		cfg.Transport = list
+		return nil
+	}, func() string { return cfg.Transport }, "transport")
+	cli.Int(fs, &cfg.Graph, 1, 10000, "1 to 10000 operations in a graph", "G")
+	blocks := []int(nil)
+	cli.Var(fs, func(text string) (err error) { blocks, err = tuneBlocks(text); return err },
+		func() string { return "" }, "blocks")
+	cli.Duration(fs, &cfg.Time, cli.Moment, "time")
 	fs.BoolVar(&cfg.Unchecked, "unchecked", false, "")
 	fs.StringVar(&cfg.Out, "o", "", "")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
+	cfg.Blocks = blocks
+	if cfg.Table, err = cli.Outputs(stdout, cli.Output{Flag: "-o", File: cfg.Out}); err != nil {
+		return err
+	}
 	for _, step := range []func() error{
-		func() error { return tuneDevice(cfg, last) },
-		func() error { return tuneBlocks(cfg, *blocks) },
 		func() error { return tuneCollectives(cfg, names) },
-		func() error { return tuneSizes(cfg, *first, *last) },
-		func() error { return tuneType(cfg, *typ) },
-		func() error { return tuneNumbers(cfg) },
+		func() error { return tuneSizes(cfg, cli.Given(fs, "e")) },
 		func() error { return tuneRanks(cfg) },
 	} {
 		if err := step(); err != nil {
@@ -99,43 +113,20 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return tune.Run(ctx, cfg)
 }
 
-// tuneDevice checks the device and sets the defaults that depend on it.
-func tuneDevice(cfg *tune.Config, last *string) error {
-	most, graph := "1G", 20
-	switch cfg.Device {
-	case "cuda":
-	case "emu":
-		most, graph = "4K", 1
-	case "host":
-		return cli.Usagef("-device host: a plan is for GPU memory")
-	default:
-		return cli.Unknown("device", cfg.Device, []string{"cuda", "emu"})
-	}
-	*last = cmp.Or(*last, most)
-	cfg.Graph = cmp.Or(cfg.Graph, graph)
-	return nil
-}
-
-// tuneBlocks parses the numbers of blocks to try: "" for the device's default, "0" for none.
-func tuneBlocks(cfg *tune.Config, list string) error {
-	if list == "" {
-		if list = "8,16,24,32,48,64,96"; cfg.Device == "emu" {
-			list = "2"
-		}
-	}
+// tuneBlocks parses the numbers of blocks to try, "0" for none.
+func tuneBlocks(list string) (blocks []int, err error) {
 	if list == "0" {
-		return nil
+		return []int{}, nil
 	}
 	for _, s := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 128 {
-			return cli.Usagef("-blocks %s: want numbers from 1 to 128, or 0 for none", list)
+		if err != nil || n < 1 || n > mostBlocks {
+			return nil, errors.New("want numbers from 1 to 128, or 0 for none")
 		}
-		cfg.Blocks = append(cfg.Blocks, n)
+		blocks = append(blocks, n)
 	}
-	slices.Sort(cfg.Blocks)
-	cfg.Blocks = slices.Compact(cfg.Blocks)
-	return nil
+	slices.Sort(blocks)
+	return slices.Compact(blocks), nil
 }
 
 func tuneCollectives(cfg *tune.Config, names []string) error {
@@ -162,37 +153,20 @@ func tuneCollectives(cfg *tune.Config, names []string) error {
 	return nil
 }
 
-func tuneSizes(cfg *tune.Config, first, last string) (err error) {
-	if cfg.Min, err = bench.ParseSize(first); err == nil {
-		cfg.Max, err = bench.ParseSize(last)
+// tuneSizes sets the defaults that depend on the device, and checks the sizes.
+func tuneSizes(cfg *tune.Config, last bool) error {
+	most, graph, blocks := int64(1<<30), 20, []int{8, 16, 24, 32, 48, 64, 96}
+	if cfg.Device == "emu" {
+		most, graph, blocks = 4<<10, 1, []int{2}
 	}
-	if err == nil && cfg.Factor == 0 {
-		return cli.Usagef("-f 0: the factor must be above 1")
+	if cfg.Blocks == nil {
+		cfg.Blocks = blocks
 	}
-	if err == nil {
-		_, err = cfg.Sizes()
+	if cfg.Graph = cmp.Or(cfg.Graph, graph); !last {
+		cfg.Max = max(most, cfg.Min)
 	}
-	if err != nil {
+	if _, err := cfg.Sizes(); err != nil {
 		return cli.Usagef("%v", err)
-	}
-	return nil
-}
-
-func tuneType(cfg *tune.Config, name string) (err error) {
-	cfg.Type, err = parseType(name)
-	return err
-}
-
-func tuneNumbers(cfg *tune.Config) error {
-	switch {
-	case cfg.Processes < 0 || cfg.Processes > 1024:
-		return cli.Usagef("-np %d: want 1 to 1024 processes, or 0 to join a job that a launcher has started", cfg.Processes)
-	case cfg.PerProcess < 0 || cfg.PerProcess > 1024:
-		return cli.Usagef("-g %d: want 1 to 1024 ranks a process", cfg.PerProcess)
-	case cfg.Graph < 0 || cfg.Graph > 10000:
-		return cli.Usagef("-G %d: want 1 to 10000 operations in a graph", cfg.Graph)
-	case cfg.Time <= 0:
-		return cli.Usagef("-time %v: want more than 0", cfg.Time)
 	}
 	return nil
 }
@@ -207,6 +181,9 @@ func tuneRanks(cfg *tune.Config) (err error) {
 		if cfg.PerProcess, err = tune.GPUs(cfg.Device); err != nil {
 			return err
 		}
+	}
+	if n := cfg.Processes * cfg.PerProcess; n > 4096 {
+		return cli.Usagef("-np %d with -g %d: %d ranks, want at most 4096 on a machine", cfg.Processes, cfg.PerProcess, n)
 	}
 	if cfg.Processes*cfg.PerProcess == 1 {
 		return cli.Usagef("one rank has nothing to choose: give -g or -np")

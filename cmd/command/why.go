@@ -95,9 +95,9 @@ Examples
 func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("why")
 	address := fs.String("ras", "", "")
-	pause := fs.Duration("for", 5*time.Second, "")
+	pause := durationFlag(fs, 5*time.Second, 0, "for")
 	watching := fs.Bool("watch", false, "")
-	every := fs.Duration("every", time.Second, "")
+	every := durationFlag(fs, time.Second, cli.Moment, "every")
 	pipes := fs.String("pipes", "", "")
 	asJSON := fs.Bool("json", false, "")
 	page := fs.String("html", "", "")
@@ -108,7 +108,7 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if len(names) == 0 && *address == "" {
 		return cli.Usagef("which files? write: ringo why FOLDER")
 	}
-	if err := cli.Writable("-html", *page); err != nil {
+	if err := pageAndJSON(*page, *asJSON); err != nil {
 		return err
 	}
 	if *watching {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -146,18 +145,8 @@ func (f *whyFound) all() (all []whyAnswer, err error) {
 // printAnswers writes the answers as text or as JSON, and a page to the file page unless that is "". The error is the
 // exit status of the answers.
 func printAnswers(w io.Writer, all []whyAnswer, asJSON bool, page string) error {
-	if page != "" {
-		f, err := os.Create(page)
-		if err != nil {
-			return err
-		}
-		err = whyPage(f, all)
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			return err
-		}
+	if err := cli.Save("-html", page, w, func(w io.Writer) error { return whyPage(w, all) }); err != nil {
+		return err
 	}
 	if asJSON {
 		e := json.NewEncoder(w)
@@ -171,7 +160,7 @@ func printAnswers(w io.Writer, all []whyAnswer, asJSON bool, page string) error 
 		if status == 0 || a.status != 0 && a.status < status {
 			status = a.status
 		}
-		if asJSON {
+		if asJSON || page == "-" {
 			continue
 		}
 		if i > 0 {

@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/setting"
@@ -67,6 +65,9 @@ func ParseFirst(fs *flag.FlagSet, args []string) ([]string, error) {
 func explain(fs *flag.FlagSet, err error) string {
 	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !ok {
+		if text := wrong(err.Error()); text != "" {
+			return text
+		}
 		return err.Error()
 	}
 	var known []string
@@ -92,37 +93,18 @@ func Unknown(what, word string, known []string) error {
 	return Usagef("unknown %s %q; known are %s", what, word, strings.Join(known, ", "))
 }
 
-// Writable returns a UsageError if the file that a flag names cannot be written: users
-// want to know before the work, not after it. An empty name is right.
-func Writable(flag, file string) error {
-	if file == "" {
-		return nil
-	}
-	f, err := os.OpenFile(file, os.O_WRONLY, 0)
-	if errors.Is(err, os.ErrNotExist) { // can it be made?
-		if f, err = os.CreateTemp(filepath.Dir(file), ".ringo-"); err == nil {
-			defer os.Remove(f.Name())
-		}
-	}
-	if err != nil {
-		if p := (*os.PathError)(nil); errors.As(err, &p) { // not the name of a file that was tried
-			err = fmt.Errorf("open %s: %w", filepath.Dir(file), p.Err)
-		}
-		return Usagef("%s %s: %v", flag, file, err)
-	}
-	f.Close()
-	return nil
-}
-
 // Closest is the known word that most likely was meant: it differs from word by few
-// letters, or begins with word. It is "" if there is none.
+// letters, or one begins with the other. It is "" if there is none.
 func Closest(word string, known []string) string {
 	word = fold(word)
 	best, least := "", max(1, len(word)/3)
 	for _, k := range known {
 		d := setting.Distance(word, fold(k))
-		if len(word) >= 3 && strings.HasPrefix(fold(k), word) {
+		switch {
+		case len(word) >= 3 && strings.HasPrefix(fold(k), word):
 			d = min(d, 1)
+		case len(k) >= 3 && strings.HasPrefix(word, fold(k)):
+			d = min(d, least)
 		}
 		if d <= least && len(k) > 1 && (best == "" || d < least) {
 			best, least = k, d

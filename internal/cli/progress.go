@@ -30,6 +30,9 @@ const (
 
 // NewProgress returns a Progress on w if w is a file, such as a terminal or a job's log, else nil.
 func NewProgress(w io.Writer) *Progress {
+	if t, ok := w.(*text); ok {
+		w = t.to
+	}
 	if f, ok := w.(*os.File); ok {
 		return &Progress{To: w, Terminal: term.IsTerminal(int(f.Fd()))}
 	}

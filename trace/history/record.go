@@ -62,7 +62,7 @@ func (r *Record) Write(dir string) (file string, err error) {
 		return "", fmt.Errorf("history: %w", err)
 	}
 	_, err = part.Write(b)
-	err = errors.Join(err, part.Close(), os.Chmod(part.Name(), 0o644))
+	err = errors.Join(err, part.Chmod(0o644), part.Close()) // not by name: others may write to the folder
 	if err == nil {
 		err = os.Rename(part.Name(), file)
 	}

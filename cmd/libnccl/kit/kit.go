@@ -15,10 +15,12 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/trusted"
 )
 
 // Folder returns the folder for what the sources in tree build, and makes it. Where the user's cache cannot be written,
-// the folder lies among temporary files.
+// or others can write to it, the folder lies among temporary files.
 func Folder(tree string) (string, error) {
 	key, err := filepath.EvalSymlinks(tree)
 	if err == nil {
@@ -31,7 +33,7 @@ func Folder(tree string) (string, error) {
 		"CGO_LDFLAGS"} {
 		key += "\x00" + os.Getenv(name)
 	}
-	all, err := shared()
+	all, err := trusted.Cache("kits")
 	if err != nil {
 		return "", err
 	}
@@ -42,41 +44,6 @@ func Folder(tree string) (string, error) {
 	now := time.Now()
 	removeOld(all, now.Add(-14*24*time.Hour))
 	return folder, os.Chtimes(folder, now, now)
-}
-
-// shared returns the folder of all trees.
-func shared() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err == nil {
-		cache = filepath.Join(cache, "ringo", "kits")
-		if err = os.MkdirAll(cache, 0o700); err == nil {
-			err = own(cache)
-		}
-	}
-	if err == nil {
-		return cache, nil
-	}
-	temporary := filepath.Join(os.TempDir(), fmt.Sprint("ringo-kits-", os.Getuid()))
-	if err := os.Mkdir(temporary, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", fmt.Errorf("%w: set XDG_CACHE_HOME or TMPDIR to a folder that can be written", err)
-	}
-	return temporary, own(temporary)
-}
-
-// own returns an error if another user could put libraries into a folder, or this process cannot.
-func own(folder string) error {
-	info, err := os.Lstat(folder)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !mine(info) {
-		return fmt.Errorf("%s: other users can write there", folder)
-	}
-	f, err := os.CreateTemp(folder, ".try")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // removeOld removes the folders that were last used before a time.

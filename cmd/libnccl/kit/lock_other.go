@@ -2,12 +2,7 @@
 
 package kit
 
-import (
-	"io/fs"
-	"os"
-)
+import "os"
 
 // On other systems nothing is built.
 func lock(*os.File) (free bool, err error) { return true, nil }
-
-func mine(fs.FileInfo) bool { return true }

@@ -4,7 +4,6 @@ package kit
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 )
@@ -16,10 +15,4 @@ func lock(f *os.File) (free bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// mine reports whether a file is this user's.
-func mine(info fs.FileInfo) bool {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(s.Uid) == os.Geteuid()
 }

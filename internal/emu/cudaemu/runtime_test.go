@@ -108,7 +108,7 @@ func TestReset(t *testing.T) {
 // Each attribute of CUDA 13 has a value, and a kind of GPU has its own.
 func TestKinds(t *testing.T) {
 	_, err := cudaemu.Kind("b300")
-	require.ErrorContains(t, err, "there are a100, h100, h200, l4, t4, v100")
+	require.ErrorContains(t, err, "known are a100, h100, h200, l4, t4, v100")
 	d, err := cudaemu.Kind("A100")
 	require.NoError(t, err)
 	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{d}})

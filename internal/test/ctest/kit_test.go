@@ -67,7 +67,7 @@ func TestKitWithoutCache(t *testing.T) {
 	require.Len(t, all, 1)
 	require.NoError(t, os.Chmod(all[0], 0o777))
 	_, err = kit.Folder(tree)
-	require.ErrorContains(t, err, "other users can write there")
+	require.ErrorContains(t, err, "may be written by other users")
 }
 
 // TestKitLock: one process at a time builds, and one that ends in the middle keeps nobody waiting.

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package trusted
+
+func hasACL(string) bool { return false }
