@@ -39,8 +39,8 @@ type geography struct {
 	places  []int // by rank
 	hub     int   // the place of the process that serves
 	address func(rank int) string
-	hears   func(rank int) bool // a rank's host has acknowledged what was sent to it, or does so
-	knock   func(ctx context.Context, address string) bool
+	hears   func(rank int) bool                      // a rank's host has acknowledged what was sent to it, or does so
+	knock   func(ctx context.Context, rank int) bool // the hub itself reaches a rank's host
 }
 
 // at are the ranks of a place.
@@ -106,8 +106,12 @@ func (l *lobby) geography(machine string) geography {
 		s := l.seats[rank]
 		return s.ear != nil || s.link.hears(answeredSince)
 	}
-	g.knock = func(ctx context.Context, address string) bool {
-		return answers((&net.Dialer{}).DialContext(ctx, "tcp", address))
+	g.knock = func(ctx context.Context, rank int) bool {
+		d := net.Dialer{}
+		if at, ok := l.seats[rank].link.conn.LocalAddr().(*net.TCPAddr); ok { // by the way that the rank came
+			d.LocalAddr = &net.TCPAddr{IP: at.IP, Zone: at.Zone}
+		}
+		return answers(d.DialContext(ctx, "tcp", g.address(rank)))
 	}
 	return g
 }
@@ -283,11 +287,11 @@ func (r *coordinator) surveyed(q *inquest) {
 func (r *coordinator) knockAt(q *inquest, ranks []int, wait time.Duration) {
 	own, left := q.own, len(ranks)
 	for _, rank := range ranks {
-		address, place := r.land.address(rank), r.land.places[rank]
+		reached, place := r.land.address(rank) != "", r.land.places[rank]
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), wait)
 			defer cancel()
-			ok := address != "" && r.land.knock(ctx, address)
+			ok := reached && r.land.knock(ctx, rank)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			q.back[place] = q.back[place] || ok

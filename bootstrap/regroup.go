@@ -231,7 +231,7 @@ func (h *hub) failed(f Failure) {
 	if f.Rank >= 0 {
 		f.Rank = h.first([]int{f.Rank})[0]
 	}
-	f.Culprits = h.first(f.Culprits)
+	f.Culprits, f.Candidates = h.first(f.Culprits), h.first(f.Candidates)
 	h.opt.Failed(&f)
 }
 

@@ -103,9 +103,7 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 	r.meet = meetHere
 	r.land = geography{places: places, hub: hub,
 		address: func(rank int) string { return fmt.Sprint(places[rank], ":1") },
-		knock: func(ctx context.Context, address string) bool {
-			return ways.pass(ctx, hub, place(address))
-		},
+		knock:   func(ctx context.Context, rank int) bool { return ways.pass(ctx, hub, places[rank]) },
 		hears: func(rank int) bool {
 			for _, way := range [][2]int{{hub, places[rank]}, {places[rank], hub}} {
 				if cut, since, _ := ways.Cut(way[0], way[1]); cut && time.Since(since) > answeredSince {
