@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/trusted"
 )
 
 // compare measures ours and the peers in turn, Repetitions times and each time with another of them first, so that a
@@ -19,7 +20,7 @@ func compare(ctx context.Context, cfg *Config) error {
 	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{},
 		refused: map[string]bool{}}
 	c.build(ctx)
-	dir, err := os.MkdirTemp("", "ringo-bench-")
+	dir, err := trusted.MkdirTemp("", "ringo-bench-")
 	if err != nil {
 		return err
 	}

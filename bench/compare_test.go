@@ -204,6 +204,7 @@ func TestBounds(t *testing.T) {
 		{"-np 1024 -e 8", "-np 1025", "-np 1025: want 1 to 1024 processes, or 0 to join a job that a launcher has started"},
 		{"-np 0", "-np -1", "-np -1: want 1 to 1024 processes, or 0 to join a job that a launcher has started"},
 		{"-g 1024 -e 8", "-g 1025", "-g 1025: want 1 to 1024 ranks a process"},
+		{"-np 4 -g 1024 -e 8", "-np 8 -g 1024", "-np 8 with -g 1024: 8192 ranks, want at most 4096 on a machine"},
 		{"-g 1", "-g 0", "-g 0: want 1 to 1024 ranks a process"},
 		{"-hosts 4", "-hosts 5", "-hosts 5: want 1 to 4, as many as there are processes"},
 		{"-hosts 0", "-hosts -1", "-hosts -1: want 1 to 1024 hosts"},

@@ -154,6 +154,9 @@ func (c *Config) numbers() error {
 	case c.Registered && c.Device == "host":
 		return cli.Usagef("-R 1: memory of GPUs is registered: give -device cuda or emu, or leave -R out")
 	}
+	if n > mostJob {
+		return cli.Usagef("-np %d with -g %d: %d ranks, want at most %d on a machine", c.Processes, c.PerProcess, n, mostJob)
+	}
 	if _, err := c.Sizes(); err != nil {
 		return cli.Usagef("%v", err)
 	}

@@ -31,11 +31,11 @@ func newContender(w *worker) (s *contender, err error) {
 	dev := w.gpu.dev
 	s = &contender{w: w, emulated: dev.Driver().Name() == "emu"}
 	if s.load, err = meter.NewLoad(dev); err != nil {
-		return nil, fmt.Errorf("--beside: %w", err)
+		return nil, fmt.Errorf("-beside: %w", err)
 	}
 	if w.cfg.BesideProduct > 0 {
 		if s.product, err = meter.NewProduct(s.load, w.cfg.CUBLAS); err != nil {
-			return nil, fmt.Errorf("--beside: %w", errors.Join(err, s.close()))
+			return nil, fmt.Errorf("-beside: %w", errors.Join(err, s.close()))
 		}
 	}
 	if s.stream, err = dev.NewStream(); err != nil {

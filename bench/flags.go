@@ -26,13 +26,15 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	size(&c.Min, "b", "minbytes")
 	size(&c.Max, "e", "maxbytes")
 	size(&c.Step, "i", "stepbytes")
-	cli.Float(fs, &c.Factor, func(x float64) bool { return x == 0 || x > 1 && x < 1e9 }, "a factor, which must be above 1, or 0 for -i", "f", "stepfactor")
-	cli.Int(fs, &c.Iterations, 0, maxIterations, fmt.Sprintf("1 to %d iterations, or 0 to have them chosen", maxIterations),
-		"n", "iters")
+	cli.Float(fs, &c.Factor, func(x float64) bool { return x == 0 || x > 1 && x < 1e9 },
+		"a factor, which must be above 1, or 0 for -i", "f", "stepfactor")
+	cli.Int(fs, &c.Iterations, 0, maxIterations,
+		fmt.Sprintf("1 to %d iterations, or 0 to have them chosen", maxIterations), "n", "iters")
 	cli.Int(fs, &c.Warmup, 0, maxIterations, fmt.Sprintf("0 to %d warm-ups", maxIterations), "w", "warmup_iters")
 	cli.Int(fs, &c.Group, 1, maxGroup, fmt.Sprintf("groups of 1 to %d operations", maxGroup), "m", "agg_iters")
 	cli.Int(fs, &c.Root, -1, math.MaxInt32, "a rank, or -1 for all in turn", "r", "root")
-	cli.Int(fs, &c.Graph, 0, maxGraph, fmt.Sprintf("1 to %d operations in a graph, or 0 for none", maxGraph), "G", "cudagraph")
+	cli.Int(fs, &c.Graph, 0, maxGraph, fmt.Sprintf("1 to %d operations in a graph, or 0 for none", maxGraph), "G",
+		"cudagraph")
 	fs.BoolVar(&c.Beside, "beside", false, "")
 	cli.Duration(fs, &c.BesideTime, 0, "beside-time")
 	cli.Duration(fs, &c.BesideProduct, 0, "beside-product")
@@ -46,7 +48,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Deterministic, "deterministic", false, "")
 	cli.Word(fs, &c.Device, "device", []string{"auto", "host", "cuda", "emu"}, "device")
 	cli.Var(fs, c.setTransport, func() string { return c.Transport }, "transport")
-	cli.Word(fs, &c.Algo, "algorithm", append([]string{"auto"}, ringo.Algorithms()...), "algo")
+	cli.Word(fs, &c.Algo, "algorithm", ringo.Algorithms(), "algo")
 	cli.Duration(fs, &c.Timeout, cli.Moment, "timeout")
 	cli.Var(fs, c.setPeers, func() string { return strings.Join(c.Peers, ",") }, "peer")
 	text(&c.NCCL, "nccl")
@@ -60,9 +62,10 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Quiet, "quiet", false, "")
 }
 
-// Bounds of flags: ranks and processes, operations of a graph, and repetitions.
+// Bounds of flags: ranks of a process and processes, ranks of both, operations of a graph, and repetitions.
 const (
 	mostRanks      = 1024
+	mostJob        = 4096
 	maxGraph       = 10_000
 	maxRepetitions = 10_000
 )

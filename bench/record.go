@@ -22,7 +22,8 @@ type recorder struct {
 }
 
 func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
-	r := &recorder{cfg: cfg, report: report, table: &printer{w: cli.Text(cfg.Stdout), errors: cfg.Error, beside: cfg.Beside}}
+	r := &recorder{cfg: cfg, report: report,
+		table: &printer{w: cli.Text(cfg.Stdout), errors: cfg.Error, beside: cfg.Beside}}
 	if cfg.Quiet {
 		r.table.w = io.Discard
 		return r

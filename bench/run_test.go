@@ -184,6 +184,17 @@ func TestRoomFor(t *testing.T) {
 	require.Equal(t, int64(1<<30), bufferBytes(1<<30, 1000))
 }
 
+// childrenOf is the child processes of one.
+func childrenOf(t *testing.T, pid string) (list []string) {
+	tasks, err := filepath.Glob("/proc/" + pid + "/task/*/children")
+	require.NoError(t, err)
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		list = append(list, strings.Fields(string(b))...)
+	}
+	return list
+}
+
 func TestKilledRankEndsTheOthers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("finds the ranks in /proc")
@@ -202,16 +213,8 @@ func TestKilledRankEndsTheOthers(t *testing.T) {
 	}
 	require.NoError(t, lines.Err())
 	var ranks []string
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
-	require.NoError(t, err)
-	for _, f := range tasks {
-		b, _ := os.ReadFile(f)
-		for _, child := range strings.Fields(string(b)) {
-			environ, _ := os.ReadFile(filepath.Join("/proc", child, "environ"))
-			if bytes.Contains(environ, []byte("RINGO_RANK=")) { // else it is the launcher's keeper
-				ranks = append(ranks, child)
-			}
-		}
+	for _, keeper := range childrenOf(t, strconv.Itoa(cmd.Process.Pid)) {
+		ranks = append(ranks, childrenOf(t, keeper)...)
 	}
 	require.Len(t, ranks, 3)
 	victim, err := strconv.Atoi(ranks[1])

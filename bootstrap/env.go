@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -77,6 +78,17 @@ func FromEnv(getenv func(string) string) (Spec, bool, error) {
 		}
 	}
 	return Spec{}, false, nil
+}
+
+// Incomplete says which variable is missing where FromEnv finds no launcher and one has set another, "" if none has.
+func Incomplete(getenv func(string) string) string {
+	for _, l := range launchers {
+		if l.also != "" && getenv(l.rank) != "" && getenv(l.also) == "" {
+			return fmt.Sprintf("%s is set, but %s is not, so %s did not start this process as a rank: start it with "+
+				"%s, or set RINGO_RANK, RINGO_SIZE and RINGO_COMM_ID", l.rank, l.also, l.name, l.command)
+		}
+	}
+	return ""
 }
 
 // ID is the ID of the hub that the spec names.
@@ -155,6 +167,7 @@ type launcher struct {
 	sizes                []string
 	localRank, localSize []string
 	also                 string   // must be set too for this launcher
+	command              string   // what starts ranks with both
 	job                  []string // identify the job
 	random               string   // a secret of the job, which the launcher tells the job's processes alone
 }
@@ -162,14 +175,15 @@ type launcher struct {
 var launchers = []launcher{
 	{name: "ringo", rank: "RINGO_RANK", sizes: []string{"RINGO_SIZE"},
 		localRank: []string{"RINGO_LOCAL_RANK", "LOCAL_RANK"}, localSize: []string{"RINGO_LOCAL_SIZE", "LOCAL_WORLD_SIZE"}},
-	{name: "torchrun", rank: "RANK", also: "WORLD_SIZE", sizes: []string{"WORLD_SIZE"},
+	{name: "torchrun", rank: "RANK", also: "WORLD_SIZE", command: "torchrun", sizes: []string{"WORLD_SIZE"},
 		localRank: []string{"LOCAL_RANK"}, localSize: []string{"LOCAL_WORLD_SIZE"},
 		job: []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
 	{name: "Open MPI", rank: "OMPI_COMM_WORLD_RANK", sizes: []string{"OMPI_COMM_WORLD_SIZE"},
 		localRank: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, localSize: []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
 		job: []string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}, random: "OMPI_MCA_orte_precondition_transports"},
 	// A batch script has a SLURM_PROCID too, but only tasks have a step.
-	{name: "Slurm", rank: "SLURM_PROCID", also: "SLURM_STEP_ID", sizes: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+	{name: "Slurm", rank: "SLURM_PROCID", also: "SLURM_STEP_ID", command: "srun",
+		sizes:     []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 		localRank: []string{"SLURM_LOCALID"},
 		job:       []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 	{name: "PMI", rank: "PMI_RANK", sizes: []string{"PMI_SIZE"},
@@ -284,6 +298,10 @@ func (e env) addr(l launcher, s Spec) (string, error) {
 		return "", nil
 	}
 	if host == "" {
+		if l.name == "ringo" {
+			return "", errors.New("RINGO_RANK and RINGO_SIZE say nothing of where rank 0 is: set RINGO_COMM_ID to " +
+				"host:port of rank 0, the same for every rank")
+		}
 		return "", fmt.Errorf("%s does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host, "+
 			"of rank 0, the same for every rank", l.name)
 	}

@@ -143,6 +143,14 @@ func TestFromEnvNothing(t *testing.T) {
 	}
 }
 
+func TestIncomplete(t *testing.T) {
+	require.Empty(t, Incomplete(vars("WORLD_SIZE=2")))
+	require.Empty(t, Incomplete(vars("RANK=1 WORLD_SIZE=2")))
+	require.Contains(t, Incomplete(vars("RANK=1")), "RANK is set, but WORLD_SIZE is not")
+	require.Contains(t, Incomplete(vars("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=1")), "SLURM_PROCID is set, but "+
+		"SLURM_STEP_ID is not, so Slurm did not start this process as a rank: start it with srun")
+}
+
 func TestFromEnvErrors(t *testing.T) {
 	tests := []struct{ env, want string }{
 		{"RINGO_COMM_ID=h:1", "RINGO_COMM_ID is set, but nothing says which rank this is: set RINGO_RANK and RINGO_SIZE"},

@@ -48,6 +48,10 @@ type ListenOptions struct {
 	// is for launchers.
 	Regrouped func(ranks []int)
 
+	// Failed is called with the first failure of each group, in which ranks are those of the first group. It must return
+	// at once. It is for launchers.
+	Failed func(*Failure)
+
 	// Launched promises that Gone is called as soon as a rank's process ends, and that no rank comes again. A rank whose
 	// process ends with EndedWell has left; a rank that ends otherwise, without a goodbye, has died.
 	Launched bool
@@ -58,6 +62,8 @@ type ListenOptions struct {
 	shared  *shared // the Listener
 	members []int   // by rank: its number in the first group; nil in the first group
 	failed  paths   // of the groups before
+
+	machine string // in place of machineID, for tests
 
 	files int // in place of descriptors(), for tests
 }
@@ -292,4 +298,10 @@ func explain(err error) string {
 		return fmt.Sprintf("its host did not answer for %s", spell(silence))
 	}
 	return err.Error()
+}
+
+// IsSilence reports whether a connection has ended because the other host answers nothing.
+func IsSilence(err error) bool {
+	return errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }

@@ -107,7 +107,8 @@ func TestSave(t *testing.T) {
 	}
 	require.NoError(t, cli.Save("-o", link, nil, say("new")))
 	broken := errors.New("broken")
-	require.ErrorIs(t, cli.Save("-o", link, nil, func(w io.Writer) error { return errors.Join(say("half")(w), broken) }), broken)
+	half := func(w io.Writer) error { return errors.Join(say("half")(w), broken) }
+	require.ErrorIs(t, cli.Save("-o", link, nil, half), broken)
 	text, err := os.ReadFile(real)
 	require.NoError(t, err)
 	require.Equal(t, "new", string(text))
@@ -122,7 +123,8 @@ func TestSave(t *testing.T) {
 	require.NoError(t, cli.Save("-o", "", nil, nil))
 	require.NoError(t, cli.SaveJSON("-json", "-", &stdout, []int{1}))
 	require.Equal(t, "here[\n 1\n]\n", stdout.String())
-	require.ErrorContains(t, cli.Save("-o", filepath.Join(dir, "no", "x"), nil, say("")), "-o "+filepath.Join(dir, "no", "x"))
+	none := filepath.Join(dir, "no", "x")
+	require.ErrorContains(t, cli.Save("-o", none, nil, say("")), "-o "+none)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(left), 2, "nothing is left over")
@@ -142,4 +144,43 @@ func TestClosest(t *testing.T) {
 
 func TestExitStatus(t *testing.T) {
 	require.EqualError(t, cli.ExitStatus(3), "exit status 3")
+}
+
+// TestText: what would move a cursor, colour a terminal or turn its direction is quoted, also where a character comes
+// in two parts.
+func TestText(t *testing.T) {
+	require.Equal(t, "a\tö\n", cli.Printable("a\tö\n"))
+	require.Equal(t, `h\x1b[31m\r\u202e\u009b`, cli.Printable("h\x1b[31m\r\u202e\u009b"))
+	require.NotContains(t, cli.Printable("\x9b"), "\x9b")
+	var to strings.Builder
+	w := cli.Text(&to)
+	for _, b := range []byte("ö\x1b→\n") {
+		n, err := w.Write([]byte{b})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	require.Equal(t, `ö\x1b→`+"\n", to.String())
+}
+
+// TestFits: only what cannot fit is refused.
+func TestFits(t *testing.T) {
+	require.NoError(t, cli.Fits(1, "-np %d", 1))
+	if cli.Free() > 0 {
+		require.ErrorContains(t, cli.Fits(1<<60, "-np %d", 7), "-np 7: it takes about 1073741824.0 GiB of memory, and ")
+	}
+}
+
+// TestListen: an address of no host here is a mistake, a port that is taken is not.
+func TestListen(t *testing.T) {
+	l, err := cli.Listen("-addr", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	usage := new(cli.UsageError)
+	_, err = cli.Listen("-addr", l.Addr().String())
+	require.ErrorContains(t, err, "-addr: listen tcp ")
+	require.NotErrorAs(t, err, &usage)
+	if runtime.GOOS == "linux" {
+		_, err = cli.Listen("-addr", "192.0.2.1:0")
+		require.ErrorAs(t, err, &usage)
+	}
 }

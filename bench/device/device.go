@@ -116,16 +116,16 @@ func (cfg *Config) maxSources() (k int) {
 func (cfg *Config) Check() error {
 	for _, k := range cfg.Sources {
 		if k < 1 || k > device.MaxSources {
-			return fmt.Errorf("%d sources: a kernel combines 1 to %d", k, device.MaxSources)
+			return fmt.Errorf("-k %d: a kernel combines 1 to %d sources", k, device.MaxSources)
 		}
 	}
 	for _, n := range cfg.Sizes {
 		if n < 16 || n%16 != 0 {
-			return fmt.Errorf("%d bytes: want a multiple of 16", n)
+			return fmt.Errorf("-b %d: want a multiple of 16", n)
 		}
 	}
 	if list, _ := cfg.defined(); len(list) == 0 {
-		return errors.New("no operator is defined for these types: bitwise operators need integers")
+		return errors.New("-o: none is defined for -d: bitwise operators need integers")
 	}
 	return nil
 }

@@ -39,10 +39,10 @@ func TestCheck(t *testing.T) {
 	good := small(nil)
 	require.NoError(t, good.Check())
 	for want, change := range map[string]func(*Config){
-		"9 sources: a kernel combines 1 to 8": func(c *Config) { c.Sources = []int{1, 9} },
-		"0 sources":                           func(c *Config) { c.Sources = []int{0} },
-		"17 bytes: want a multiple of 16":     func(c *Config) { c.Sizes = []int64{17} },
-		"bitwise operators need integers":     func(c *Config) { c.Types, c.Ops = c.Types[:1], c.Ops[2:] },
+		"-k 9: a kernel combines 1 to 8":  func(c *Config) { c.Sources = []int{1, 9} },
+		"-k 0: ":                          func(c *Config) { c.Sources = []int{0} },
+		"-b 17: want a multiple of 16":    func(c *Config) { c.Sizes = []int64{17} },
+		"bitwise operators need integers": func(c *Config) { c.Types, c.Ops = c.Types[:1], c.Ops[2:] },
 	} {
 		cfg := small(nil)
 		change(&cfg)

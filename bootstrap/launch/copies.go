@@ -28,7 +28,7 @@ func Copies(ctx context.Context, n int) (parent bool, err error) {
 		return true, fmt.Errorf("launch: %w", err)
 	}
 	args := append([]string{exe}, os.Args[1:]...)
-	return true, Run(ctx, Config{N: n, Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Prefix: true})
+	return true, Run(ctx, Config{N: n, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Prefix: true})
 }
 
 // Status is the exit status for a launcher: 0 for nil, an Error's ExitStatus, 1 for other errors.

@@ -3,17 +3,17 @@
 package launch
 
 import (
+	"io"
 	"net"
 	"os"
 	"strconv"
-	"syscall"
 )
 
-// attributes is nil: there are no process groups here.
-func attributes() *syscall.SysProcAttr { return nil }
+// newParent is this process: without process groups nothing can end the processes that ranks have started.
+func newParent(*os.File) parent { return direct{} }
 
-// kill ends the process: there are no other signals here.
-func kill(p *os.Process, _ syscall.Signal) { _ = p.Kill() }
+// drain reads nothing: what is left in a pipe cannot be read without waiting.
+func drain(*os.File, io.Writer) error { return nil }
 
 // A reservation is a port of loopback that was free a moment ago.
 type reservation struct{ addr string }
@@ -27,10 +27,4 @@ func (r *reservation) Close() error { return nil }
 
 func stopped(int) bool { return false }
 
-// A keeper does nothing here: without process groups it cannot end the processes that ranks have started.
-type keeper struct{}
-
-func newKeeper() *keeper   { return nil }
-func (*keeper) add(int)    {}
-func (*keeper) remove(int) {}
-func (*keeper) close()     {}
+func isTerminal(*os.File) bool { return false }

@@ -12,9 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kill sends s to the process and its children.
-func kill(p *os.Process, s syscall.Signal) {
-	_ = syscall.Kill(-p.Pid, s) // an error means that it has ended already
+// isTerminal reports whether f is a terminal: only one has a process group in its foreground.
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil
 }
 
 // A reservation is a port of loopback that the kernel gives to nobody else.

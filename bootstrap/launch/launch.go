@@ -14,9 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +27,10 @@ type Config struct {
 	Args           []string  // the command: name or path, then its arguments
 	Env            []string  // as in exec.Cmd: nil is this process's; the ranks' variables are added
 	Stdout, Stderr io.Writer // nil is nowhere
+
+	// Stdin is the standard input of rank 0, as with mpirun; others read an empty one, and rank 0 does if Stdin is nil or
+	// a terminal: a rank is in no terminal's foreground, so that Ctrl-C goes to the launcher alone.
+	Stdin *os.File
 
 	// Hosts, above 1, makes the ranks believe that they are on so many hosts, in equal blocks: ranks
 	// of different blocks share no memory.
@@ -54,26 +56,58 @@ type Config struct {
 	// own messages. Ranks that in this time go on without the failed rank (ringo.Comm.Shrink) may run
 	// for as long as they like. Stderr names the ranks that are ended. Default 2 s.
 	Grace time.Duration
+
+	// GraceFlag is the flag that sets Grace, for texts that name it; empty if there is none.
+	GraceFlag string
 }
 
 // An Error is the end of the rank that failed first.
 type Error struct {
-	Rank   int
+	Rank   int            // -1 of a Program
 	Status int            // exit status, if Signal is 0
 	Signal syscall.Signal // what killed it
 	Err    error          // the rank did not start, or its output could not be passed on
 
 	// Stopped are the ranks whose processes were stopped (SIGSTOP) when Rank failed:
-	// it may have waited for them. nil on other systems than Linux.
+	// it may have waited for them. nil where there are no such signals.
 	Stopped []int
+
+	// Blamed is the failure that the ranks agreed on, if its culprits are others than Rank: ranks that fail because of
+	// another may end before it.
+	Blamed *bootstrap.Failure
 }
 
 func (e *Error) Error() string {
-	s := fmt.Sprintf("rank %d: %s", e.Rank, e.how())
+	s := e.how()
+	if e.Rank >= 0 {
+		s = fmt.Sprintf("rank %d: %s", e.Rank, s)
+	}
 	for _, rank := range e.Stopped {
 		s += fmt.Sprintf("; the process of rank %d is stopped, which may be why", rank)
 	}
+	if e.Blamed != nil {
+		s += fmt.Sprintf("; the ranks blame %s: %v", ranksOf(e.Blamed.Culprits), e.Blamed)
+	}
 	return s
+}
+
+// ranksOf is "rank 3", or "ranks 0, 1 and 3".
+func ranksOf(list []int) string {
+	s := ""
+	for i, rank := range list {
+		switch {
+		case i == 0:
+		case i == len(list)-1:
+			s += " and "
+		default:
+			s += ", "
+		}
+		s += strconv.Itoa(rank)
+	}
+	if len(list) > 1 {
+		return "ranks " + s
+	}
+	return "rank " + s
 }
 
 // how is how the rank ended, as text for bootstrap.Gone; a nil Error is EndedWell.
@@ -89,15 +123,28 @@ func (e *Error) how() string {
 	return fmt.Sprintf("exit status %d", e.Status)
 }
 
+// had is how, for a sentence about the past.
+func (e *Error) had() string {
+	switch {
+	case e.Err != nil:
+		return "had failed: " + e.how()
+	case e.Signal != 0:
+		return "was " + e.how()
+	}
+	return fmt.Sprintf("had failed with status %d", e.Status)
+}
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // ExitStatus is the exit status for a launcher, as shells count: the rank's own,
-// 128 plus the number of its signal, 127 if there is no such program, or 126 if it may not be executed.
+// 128 plus the number of its signal, 127 if there is no such program, or 126 if it cannot be executed.
 func (e *Error) ExitStatus() int {
+	var path *fs.PathError
+	var name *exec.Error
 	switch {
 	case errors.Is(e.Err, exec.ErrNotFound), errors.Is(e.Err, fs.ErrNotExist):
 		return 127
-	case errors.Is(e.Err, fs.ErrPermission):
+	case errors.As(e.Err, &name), errors.As(e.Err, &path) && path.Op == startOp:
 		return 126
 	case e.Err != nil:
 		return 1
@@ -107,6 +154,9 @@ func (e *Error) ExitStatus() int {
 	return e.Status
 }
 
+// startOp is the operation of a PathError for a program that cannot be started, as of os.StartProcess.
+const startOp = "fork/exec"
+
 // Run starts N processes of the command, passes their output on, and returns
 // when all have ended: nil if all did with status 0, else an *Error that names
 // the rank that a signal killed, or else the first that failed. A failed rank does not count if the
@@ -115,12 +165,17 @@ func (e *Error) ExitStatus() int {
 // Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 // MASTER_PORT), and RINGO_RANK, RINGO_SIZE and RINGO_COMM_ID, which is secret. This process serves the rendezvous, so
 // ranks that wait for one which has ended before it joined hear so at once. Each rank has a process group of its own.
-// SIGINT and SIGTERM to this process go to all ranks. When ctx ends the ranks get SIGTERM, and after Grace SIGKILL. If
-// this process is killed, on Unix, the ranks are killed too, with the processes they have started: by a small process
-// that is this program again and does nothing else.
+// SIGINT and SIGTERM to this process go to all ranks. When ctx ends the ranks get SIGTERM, and after Grace SIGKILL.
+//
+// What ranks have started ends with the job, or if this process is killed: on Linux all of it, on other Unix what has
+// not left the rank's process group. Processes in a session of their own (setsid) are left alone, and Stderr names
+// them. The ranks' parent is a small process that is this program again. On Windows what ranks have started is left.
 func Run(ctx context.Context, c Config) error {
 	if c.N < 1 || len(c.Args) == 0 {
 		return fmt.Errorf("launch: %d processes of %q: want at least one, and a command", c.N, c.Args)
+	}
+	if c.Grace < 0 {
+		return fmt.Errorf("launch: a grace of %v: want 0, which is the default, or more", c.Grace)
 	}
 	if c.Grace == 0 {
 		c.Grace = 2 * time.Second
@@ -138,20 +193,16 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	j := &job{Config: c, master: master, restarts: make([]int, c.N), ended: make(chan int, c.N)}
+	j := newJob(c)
+	j.master = master
 	j.id, err = bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, Launched: c.Restarts == 0, TLS: tls,
-		Regrouped: j.regrouped.heard})
+		Regrouped: j.regrouped.heard, Failed: j.blamed.heard})
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
 	defer bootstrap.Stop(j.id)
-	j.keeper = newKeeper()
-	defer j.keeper.close()
-	var mu sync.Mutex
-	j.stdout, j.stderr = share(c.Stdout, &mu), share(c.Stderr, &mu)
-	for rank := range c.N {
-		j.cmds = append(j.cmds, j.command(rank))
-	}
+	j.parent = newParent(fileOf(c.Stderr))
+	defer j.parent.close()
 	return j.run(ctx)
 }
 
@@ -160,16 +211,29 @@ type job struct {
 	id             bootstrap.ID
 	master         int   // port
 	restarts       []int // by rank: how often it was started again
-	stdout, stderr io.Writer
-	cmds           []*exec.Cmd
-	errs           []error  // of Wait, by rank
-	ended          chan int // ranks, as they end
+	stdout, stderr *sink
+	processes      []*process // by rank
+	streams        []*stream
+	outputs        [][]*stream // by rank: those of its last process
+	ended          chan int    // ranks, as they end
 	regrouped      regrouping
-	keeper         *keeper
+	blamed         blame
+	parent         parent
 }
 
-func (j *job) command(rank int) *exec.Cmd {
+func newJob(c Config) *job {
+	j := &job{Config: c, restarts: make([]int, c.N), processes: make([]*process, c.N), outputs: make([][]*stream, c.N),
+		ended: make(chan int, c.N)}
+	j.stdout, j.stderr = sinks(c.Stdout, c.Stderr)
+	return j
+}
+
+// command is the program as a rank's.
+func (j *job) command(rank int) (program, error) {
 	cmd := exec.Command(j.Args[0], j.Args[1:]...)
+	if cmd.Path == "" {
+		return program{}, &exec.Error{Name: j.Args[0], Err: exec.ErrNotFound}
+	}
 	env := j.Env
 	if env == nil {
 		env = os.Environ()
@@ -185,78 +249,61 @@ func (j *job) command(rank int) *exec.Cmd {
 		host := fmt.Sprintf("%s-%d", name, rank*j.Hosts/j.N)
 		cmd.Env = append(cmd.Env, "RINGO_HOSTID="+host, "NCCL_HOSTID="+host)
 	}
-	cmd.Stdout, cmd.Stderr = j.stdout, j.stderr
-	if j.Prefix && (rank > 0 || !j.Reporter) {
-		cmd.Stdout, cmd.Stderr = prefixed(j.stdout, rank), prefixed(j.stderr, rank)
-	}
-	cmd.WaitDelay = j.Grace // a grandchild may keep the output open
-	cmd.SysProcAttr = attributes()
-	return cmd
+	return program{path: cmd.Path, args: cmd.Args, env: cmd.Environ()}, cmd.Err
 }
 
 func (j *job) run(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-
-	j.errs = make([]error, j.N)
-	done := make(chan struct{})
-	defer close(done)
-	started, again := make(chan int), make(chan int)
-	go j.start(started, again, done)
-	running := <-started
 	var first *Error
-	if running < j.N {
-		first = &Error{Rank: running, Err: j.errs[running]}
+	running := 0
+	for running < j.N && first == nil {
+		if err := j.start(running); err != nil {
+			first = &Error{Rank: running, Err: err}
+		} else {
+			running++
+		}
+	}
+	if first != nil {
 		bootstrap.Gone(j.id, running, first.how())
 		for rank := running; rank < j.N && j.Ended != nil; rank++ {
 			j.Ended(rank, &Error{Rank: rank, Err: fmt.Errorf("not started: %w", first.Err)})
 		}
 	}
-	return j.watch(ctx, signals, running, first, func(rank int) bool {
-		again <- rank
-		return <-started == 1
-	})
+	return j.watch(ctx, signals, running, first)
 }
 
-// start starts the processes and sends on started how many it could start; then it restarts the
-// ranks that come from again. On Linux a child gets its death signal when the thread that started
-// it ends, so this thread stays until done.
-func (j *job) start(started chan<- int, again <-chan int, done <-chan struct{}) {
-	runtime.LockOSThread()
-	n := 0
-	for n < j.N && j.startRank(n) {
-		n++
-	}
-	started <- n
-	for {
-		select {
-		case rank := <-again:
-			j.restarts[rank]++
-			j.cmds[rank] = j.command(rank)
-			n = 0
-			if j.startRank(rank) {
-				n = 1
-			}
-			started <- n
-		case <-done:
-			return
-		}
-	}
-}
+// outputTime is how long the end of a rank waits for its last words: what it has started may hold its output open.
+const outputTime = 100 * time.Millisecond
 
-func (j *job) startRank(rank int) bool {
-	cmd := j.cmds[rank]
-	if j.errs[rank] = cmd.Start(); j.errs[rank] != nil {
-		return false
+// start starts a rank's process.
+func (j *job) start(rank int) error {
+	p, err := j.command(rank)
+	if err != nil {
+		return err
 	}
-	j.keeper.add(cmd.Process.Pid)
+	prefix := ""
+	if j.Prefix && (rank > 0 || !j.Reporter) {
+		prefix = fmt.Sprintf("[%d]", rank)
+	}
+	var in *os.File
+	if rank == 0 && j.Stdin != nil && !isTerminal(j.Stdin) {
+		in = j.Stdin
+	}
+	process, streams, err := begin(j.parent, p, in, j.stdout.of(prefix), j.stderr.of(prefix))
+	if err != nil {
+		return err
+	}
+	j.processes[rank] = process
+	j.streams = append(j.streams, streams...)
+	j.outputs[rank] = streams
 	go func() {
-		j.errs[rank] = cmd.Wait()
-		j.keeper.remove(cmd.Process.Pid)
-		finish(cmd.Stdout)
-		finish(cmd.Stderr)
+		<-process.ended
+		ctx, cancel := context.WithTimeout(context.Background(), outputTime)
+		defer cancel()
+		await(ctx, streams)
 		j.ended <- rank
 	}()
-	return true
+	return nil
 }

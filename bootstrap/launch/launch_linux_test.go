@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
@@ -185,17 +188,54 @@ func play(s string) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
-	case "nest pid", "nest brood": // a launcher, to be killed
+	case "nest leave": // a launcher, to be killed
 		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]},
-			Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout})
+			Env: append(os.Environ(), scene+"=leave"), Stdout: os.Stdout, Stderr: os.Stderr})
 		fmt.Println(err)
-	case "brood":
-		child := exec.Command(os.Args[0])
-		child.Env, child.Stdout = append(os.Environ(), scene+"=pid"), os.Stdout
-		child.Run()
-	case "pid":
-		fmt.Printf("pid %d\n", os.Getpid())
+	case "echo": // its standard input
+		b, _ := io.ReadAll(os.Stdin)
+		fmt.Printf("rank %d read %q\n", rank, b)
+	case "end": // as HOW says
+		n, _ := strconv.Atoi(os.Getenv("HOW"))
+		if n > 128 {
+			syscall.Kill(os.Getpid(), syscall.Signal(n-128))
+			time.Sleep(time.Minute)
+		}
+		os.Exit(n)
+	case "blame": // rank 1 blames rank 2, and rank 0 ends first
+		spec, _, _ := bootstrap.FromEnv(os.Getenv)
+		g, err := spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+		if err != nil {
+			os.Exit(9)
+		}
+		switch rank {
+		case 0:
+			<-g.Failed()
+			os.Exit(4)
+		case 1:
+			g.Fail("it hangs", 2)
+		}
 		time.Sleep(time.Minute)
+	case "program": // a launcher of one
+		cmd := exec.Command(os.Args[0])
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), scene+"=leave", "RINGO_RANK=0"), os.Stdout, os.Stderr
+		fmt.Println(Program(context.Background(), cmd))
+	case "leave":
+		leaveScene()
+	case "left":
+		leftScene()
+	case "leave once": // the first time
+		mark := filepath.Join(os.Getenv("DIR"), "left")
+		if os.Getenv("RINGO_RESTART") == "0" {
+			spawn("stay", mark)
+			for len(marks(mark)) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			os.Exit(3)
+		}
+		for pid := marked(mark); slices.ContainsFunc(pid, func(p int) bool { return !zombie(p) }); pid = marked(mark) {
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 
@@ -218,8 +258,8 @@ func awaitEnd(file string) {
 	}
 }
 
-// await returns when out contains a text so many times.
-func await(t *testing.T, out *transcript.Transcript, text string, times int) {
+// awaitText returns when out contains a text so many times.
+func awaitText(t *testing.T, out *transcript.Transcript, text string, times int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Count(out.String(), text) >= times }, 10*time.Second,
 		time.Millisecond)
@@ -253,20 +293,35 @@ func TestOutput(t *testing.T) {
 	require.NoError(t, Run(t.Context(), c))
 }
 
+// A line is written whole and in one call, whatever its pieces were; only one above maxLine is cut, and says so.
 func TestLines(t *testing.T) {
 	var b bytes.Buffer
-	w := prefixed(&b, 7)
-	for _, s := range []string{"a", "b\nc\n", "\n", "d"} {
+	w := prefixed(&b, "[7]")
+	for _, s := range []string{"a", "b\nc\n", "\n", "\x00\r\xff\n", "d"} {
 		n, err := w.Write([]byte(s))
 		require.NoError(t, err)
 		require.Equal(t, len(s), n)
 	}
 	finish(w)
 	finish(w)
-	require.Equal(t, "[7] ab\n[7] c\n[7] \n[7] d\n", b.String())
-	_, err := w.Write(make([]byte, maxLine+1))
+	require.Equal(t, "[7] ab\n[7] c\n[7] \n[7] \x00\r\xff\n[7] d\n", b.String())
+	for _, more := range []int{-1, 0, 1} {
+		b.Reset()
+		line := bytes.Repeat([]byte("x"), maxLine+more)
+		for piece := range slices.Chunk(append(line, "\ny\n"...), 300_000) {
+			_, err := w.Write(piece)
+			require.NoError(t, err)
+		}
+		want := "[7] " + string(line[:min(len(line), maxLine)]) + "\n"
+		if more > 0 {
+			want += "[7]+ x\n"
+		}
+		require.True(t, b.String() == want+"[7] y\n", "%d bytes", b.Len())
+		require.LessOrEqual(t, cap(w.buf), keptLine)
+	}
+	_, err := w.Write(make([]byte, 2*maxLine+1))
 	require.NoError(t, err)
-	require.Greater(t, b.Len(), maxLine, "an endless line is not kept")
+	require.Greater(t, b.Len(), 2*maxLine, "an endless line is not kept")
 }
 
 func TestVariables(t *testing.T) {
@@ -382,6 +437,53 @@ func TestEndBeforeJoin(t *testing.T) {
 	}
 }
 
+// The exit status of a launcher is that of its first rank that fails, as shells count.
+func TestExitStatus(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(file, []byte("no program"), 0o600))
+	script := filepath.Join(t.TempDir(), "unknown")
+	require.NoError(t, os.WriteFile(script, []byte("no program"), 0o700))
+	for program, want := range map[string]int{"": 127, "no-such-program": 127, "/no/such/program": 127, file: 126,
+		script: 126, filepath.Dir(file): 126, file + "/below": 126} {
+		err := Run(t.Context(), Config{N: 2, Args: []string{program}})
+		require.Equal(t, want, Status(err), "%q: %v", program, err)
+		require.Equal(t, want, Status(Program(t.Context(), exec.Command(program))), "%q", program)
+	}
+	for _, want := range tier.Some(4, []int{0, 1, 126, 127, 2, 128 + 1, 128 + 2, 128 + 9, 128 + 15}) {
+		c, _ := config(2, "end")
+		c.Env = append(c.Env, fmt.Sprint("HOW=", want))
+		err := Run(t.Context(), c)
+		require.Equal(t, want, Status(err), err)
+	}
+	require.Equal(t, 1, Status(errKeeper))
+	require.Error(t, Run(t.Context(), Config{N: 1, Args: []string{file}, Grace: -time.Second}))
+}
+
+// Rank 0 reads the launcher's input, the others an empty one.
+func TestStdin(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	w.WriteString("words")
+	w.Close()
+	c, out := config(2, "echo")
+	c.Stdin = r
+	require.NoError(t, Run(t.Context(), c))
+	require.Contains(t, out.String(), `rank 0 read "words"`)
+	require.Contains(t, out.String(), `rank 1 read ""`)
+}
+
+// The rank whose process ends first may be another than the one to blame.
+func TestBlame(t *testing.T) {
+	c, out := config(3, "blame")
+	c.Grace, c.GraceFlag = time.Millisecond, "-grace"
+	err := Run(t.Context(), c)
+	require.ErrorContains(t, err, "rank 0: exit status 4; ")
+	require.ErrorContains(t, err, "the ranks blame rank 2: rank 1 failed: it hangs")
+	require.Equal(t, "launch: killed ranks 1 and 2: they still ran 1ms (-grace) after rank 0 had failed with status 4\n",
+		out.String())
+}
+
 func TestGroupsInTurn(t *testing.T) {
 	c, out := config(3, "again")
 	require.NoError(t, Run(t.Context(), c))
@@ -419,6 +521,19 @@ func TestNoSuchProgram(t *testing.T) {
 	require.Error(t, Run(t.Context(), Config{N: 1}))
 }
 
+// A failing parent cannot start the second program.
+type failing struct {
+	parent
+	none string
+}
+
+func (f failing) start(p program, files [3]*os.File) (*process, error) {
+	if slices.Contains(p.env, "RANK=1") {
+		p.path = f.none
+	}
+	return f.parent.start(p, files)
+}
+
 // Ranks that could be started hear of the one that could not; later ranks count as not started.
 func TestStartFails(t *testing.T) {
 	c, out := config(3, "join 2")
@@ -428,14 +543,10 @@ func TestStartFails(t *testing.T) {
 	id, err := bootstrap.NewID(bootstrap.ListenOptions{Again: true, Launched: true})
 	require.NoError(t, err)
 	defer bootstrap.Stop(id)
-	j := &job{Config: c, id: id, restarts: make([]int, 3), ended: make(chan int, 3), stdout: out, stderr: out,
-		keeper: newKeeper()}
-	defer j.keeper.close()
-	for rank := range 3 {
-		j.cmds = append(j.cmds, j.command(rank))
-	}
 	none := filepath.Join(t.TempDir(), "none")
-	j.cmds[1].Path = none
+	j := newJob(c)
+	j.id, j.parent = id, failing{newParent(nil), none}
+	defer j.parent.close()
 	why := "fork/exec " + none + ": no such file or directory"
 	require.EqualError(t, j.run(t.Context()), "rank 1: "+why)
 	require.Equal(t, []string{"1 rank 1: not started: " + why, "2 rank 2: not started: " + why, "0 <nil>"}, ended)
@@ -449,7 +560,7 @@ func TestCancel(t *testing.T) {
 			c, out := config(2, s)
 			c.Grace = 200 * time.Millisecond
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { await(t, out, "ready", 2); cancel() }()
+			go func() { awaitText(t, out, "ready", 2); cancel() }()
 			require.ErrorIs(t, Run(ctx, c), context.Canceled)
 		})
 	}
@@ -458,35 +569,11 @@ func TestCancel(t *testing.T) {
 func TestSignalsAreForwarded(t *testing.T) {
 	c, out := config(2, "wait")
 	go func() {
-		await(t, out, "ready", 2)
+		awaitText(t, out, "ready", 2)
 		syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	}()
 	require.NoError(t, Run(t.Context(), c))
 	require.Equal(t, 2, strings.Count(out.String(), "terminated"))
-}
-
-// The ranks die with the launcher, and so do the processes that ranks have started.
-func TestChildrenDieWithParent(t *testing.T) {
-	for _, s := range []string{"pid", "brood"} {
-		t.Run(s, func(t *testing.T) {
-			out := new(transcript.Transcript)
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), scene+"=nest "+s)
-			cmd.Stdout = out
-			require.NoError(t, cmd.Start())
-			await(t, out, "pid", 2)
-			require.NoError(t, cmd.Process.Kill())
-			ended := time.AfterFunc(20*time.Second, func() { t.Error("they live") })
-			defer ended.Stop()
-			cmd.Wait() // ends when no child holds the output any more
-			for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-				pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
-				require.NoError(t, err)
-				require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) },
-					20*time.Second, time.Millisecond)
-			}
-		})
-	}
 }
 
 // zombie reports whether a process is dead, waited for by its new parent or not.

@@ -4,28 +4,84 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// attributes gives a rank a process group of its own, so that a terminal's Ctrl-C
-// reaches it only through the launcher, and kills it when the launcher dies.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// attributes gives a process a process group of its own, unless it stays here, so that a terminal's Ctrl-C reaches it
+// only through the launcher. It dies with its parent.
+func attributes(here bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: !here, Pdeathsig: syscall.SIGKILL}
 }
 
-// stopped reports whether a child of this process is stopped by a signal. It asks by waitid, and
-// then in /proc: a debugger may hide the first answer, a container the second.
-func stopped(pid int) bool {
-	var what unix.Siginfo
-	if unix.Waitid(unix.P_PID, pid, &what, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil) == nil && what.Signo != 0 {
-		return true
-	}
+// adopt makes orphans of ranks children of this process.
+func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// procfs is whether the children of a process can be looked up. A keeper needs /proc to start.
+const procfs = true
+
+// A stat is what /proc/PID/stat says.
+type stat struct {
+	state                  byte
+	parent, group, session int
+}
+
+func statOf(pid int) (s stat, ok bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return s, false
 	}
-	_, state, _ := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" "))
-	return bytes.HasPrefix(state, []byte("T"))
+	_, err = fmt.Sscanf(string(b[bytes.LastIndexByte(b, ')')+1:]), " %c %d %d %d", &s.state, &s.parent, &s.group,
+		&s.session)
+	return s, err == nil
+}
+
+// stopped reports whether a process is stopped by a signal.
+func stopped(pid int) bool {
+	s, ok := statOf(pid)
+	return ok && (s.state == 'T' || s.state == 't')
+}
+
+// children is the children of this process that it has not waited for.
+func children() (all []orphan) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(0)
+	own := os.Getpid()
+	self, _ := unix.Getsid(0)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if s, ok := statOf(pid); ok && s.parent == own {
+			all = append(all, orphan{leftover{pid, commandOf(pid)}, s.group, s.session != self, s.state == 'Z'})
+		}
+	}
+	return all
+}
+
+// maxCommand is how much of a command line a message has.
+const maxCommand = 60
+
+// commandOf is the command line of a process, for a message.
+func commandOf(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if len(b) == 0 {
+		b, _ = os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	}
+	text := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+	if len(text) > maxCommand {
+		text = text[:maxCommand] + "…"
+	}
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
+		return quoted // control characters are no terminal's business
+	}
+	return text
 }

@@ -1,13 +1,11 @@
 package launch
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,6 +25,8 @@ type vigil struct {
 	failures []*Error // of ranks that are not started again; the cause of other failures first
 	told     bool     // the launcher has sent signals to all
 	kills    <-chan time.Time
+	halted   []int // the ranks that were stopped at the last look, if all were that had not ended
+	named    bool  // and they have been named
 }
 
 // regrouping is the state of ranks that go on after a failure (Group.Regroup), as told by the rendezvous.
@@ -58,10 +58,34 @@ func (r *regrouping) underWay() bool {
 	return r.waits
 }
 
+// A blame is the failure that the ranks have agreed on.
+type blame struct {
+	mu      sync.Mutex
+	failure *bootstrap.Failure
+}
+
+func (b *blame) heard(f *bootstrap.Failure) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failure = f
+}
+
+// beside is the failure if others than rank are to blame for it, else nil.
+func (b *blame) beside(rank int) *bootstrap.Failure {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f := b.failure; f != nil && len(f.Culprits) > 0 && !slices.Equal(f.Culprits, []int{rank}) {
+		return f
+	}
+	return nil
+}
+
+// stillTime is how long the ranks that are left may all be stopped before the launcher says for whom it waits.
+const stillTime = 3 * time.Second
+
 // watch waits for all running processes, restarts ranks that fail as far as Restarts allows, and ends all
 // once a rank has failed for good and the others do not go on without it.
-func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error,
-	again func(rank int) bool) error {
+func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error) error {
 	v := &vigil{job: j, alive: make([]bool, j.N), killed: make([]bool, j.N)}
 	for rank := range running {
 		v.alive[rank] = true
@@ -71,10 +95,12 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 		v.kills = time.After(j.Grace)
 	}
 	cancelled := ctx.Done()
+	looks := time.NewTicker(stillTime)
+	defer looks.Stop()
 	for running > 0 {
 		select {
 		case rank := <-j.ended:
-			if !v.buried(rank, again) {
+			if !v.buried(rank) {
 				continue
 			}
 			if running--; v.kills == nil && v.forsaken() {
@@ -86,6 +112,8 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			cancelled = nil
 			v.tell(syscall.SIGTERM)
 			v.kills = time.After(j.Grace)
+		case <-looks.C:
+			v.look()
 		case <-v.kills:
 			switch {
 			case cancelled == nil && ctx.Err() != nil:
@@ -97,13 +125,59 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			}
 		}
 	}
+	out := context.Background()
+	if ctx.Err() != nil { // who reads the output may have gone too
+		var stop context.CancelFunc
+		out, stop = context.WithTimeout(out, j.Grace)
+		defer stop()
+	}
+	first = v.first()
+	fmt.Fprint(j.stderr, leave(out, j.parent, j.streams).text("ranks", first == nil && ctx.Err() == nil && !v.told))
 	if cancelled == nil && ctx.Err() != nil {
 		return fmt.Errorf("launch: %w", context.Cause(ctx))
 	}
-	if first := v.first(); first != nil {
+	if first = cmp.Or(first, v.unsaid()); first != nil {
+		first.Blamed = j.blamed.beside(first.Rank)
 		return first
 	}
 	return nil
+}
+
+// unsaid is the first rank whose output could not be passed on, though it ended well.
+func (v *vigil) unsaid() *Error {
+	for rank, streams := range v.outputs {
+		for _, s := range streams {
+			if err := s.fault(); err != nil {
+				return &Error{Rank: rank, Err: err}
+			}
+		}
+	}
+	return nil
+}
+
+// look says for whom the job waits, if all ranks that are left are stopped and were so at the last look.
+func (v *vigil) look() {
+	var halted []int
+	for rank, yes := range v.alive {
+		if yes {
+			if v.processes[rank].halted() == "" {
+				v.halted, v.named = nil, false
+				return
+			}
+			halted = append(halted, rank)
+		}
+	}
+	if !slices.Equal(halted, v.halted) {
+		v.halted, v.named = halted, false
+		return
+	}
+	if v.named {
+		return
+	}
+	v.named = true
+	p := v.processes[halted[0]]
+	v.stderr.say("still waiting for %s, stopped by a signal: process %d by %s; kill -CONT %[2]d lets it go on",
+		ranksOf(halted), p.pid, p.halted())
 }
 
 // lost reports whether the others have gone on without a rank. A rank that was started again is not lost: it may have
@@ -125,7 +199,7 @@ func (v *vigil) forsaken() (some bool) {
 // behind reports whether all processes that are left are forsaken and stopped: they would keep the job for ever.
 func (v *vigil) behind() bool {
 	for rank, yes := range v.alive {
-		if yes && !v.killed[rank] && !stopped(v.cmds[rank].Process.Pid) {
+		if yes && !v.killed[rank] && v.processes[rank].halted() == "" {
 			return false
 		}
 	}
@@ -147,7 +221,7 @@ func (v *vigil) tell(s syscall.Signal) {
 	v.told = true
 	for rank, yes := range v.alive {
 		if yes {
-			kill(v.cmds[rank].Process, s)
+			v.parent.signal(v.processes[rank], s)
 		}
 	}
 }
@@ -156,47 +230,58 @@ func (v *vigil) tell(s syscall.Signal) {
 func (v *vigil) end() {
 	v.kills = nil
 	cause, behind := v.first(), v.behind()
-	var ranks []string
+	var ranks []int
 	for rank, yes := range v.alive {
 		if yes && (cause != nil || v.lost(rank) && len(v.failures) > 0 || behind) {
 			v.killed[rank] = true
-			kill(v.cmds[rank].Process, syscall.SIGKILL)
-			ranks = append(ranks, strconv.Itoa(rank))
+			v.parent.signal(v.processes[rank], syscall.SIGKILL)
+			ranks = append(ranks, rank)
 		}
 	}
 	if v.forsaken() { // they run; whether they are stopped later is looked at again
 		v.kills = time.After(max(v.Grace, lookAgain))
 	}
 	v.told = v.told || cause != nil
-	if len(ranks) == 0 || v.stderr == nil {
+	if len(ranks) == 0 {
 		return
 	}
-	who := "rank " + strings.Join(ranks, ", ")
+	they := "it"
 	if len(ranks) > 1 {
-		who = "ranks " + strings.Join(ranks, ", ")
+		they = "they"
+	}
+	took := v.Grace.Round(time.Millisecond).String()
+	if v.GraceFlag != "" {
+		took += " (" + v.GraceFlag + ")"
 	}
 	switch {
 	case cause != nil:
-		fmt.Fprintf(v.stderr, "launch: killed %s, still running %v after rank %d ended (%s): that is the grace "+
-			"(ringo run -grace)\n", who, v.Grace, cause.Rank, cause.how())
+		v.stderr.say("killed %s: %s still ran %s after rank %d %s", ranksOf(ranks), they, took, cause.Rank, cause.had())
 	case behind:
-		fmt.Fprintf(v.stderr, "launch: killed %s, still there %v after all ended that went on without it: a process that is "+
-			"stopped does not end\n", who, v.Grace)
+		v.stderr.say("killed %s: %s still ran, and stopped, %s after all had ended that went on without %s", ranksOf(ranks),
+			they, took, strings.Replace(they, "they", "them", 1))
 	default:
 		last := v.failures[len(v.failures)-1]
-		fmt.Fprintf(v.stderr, "launch: killed %s, still running %v after rank %d ended (%s), and the others go on without: "+
-			"that is the grace (ringo run -grace)\n", who, v.Grace, last.Rank, last.how())
+		v.stderr.say("killed %s: %s still ran %s after rank %d %s, and the others go on without %s", ranksOf(ranks), they,
+			took, last.Rank, last.had(), strings.Replace(they, "they", "them", 1))
 	}
 }
 
 // buried notes that the process of a rank has ended. It returns false if the rank was started again.
-func (v *vigil) buried(rank int, again func(rank int) bool) bool {
+func (v *vigil) buried(rank int) bool {
 	v.alive[rank] = false
-	err := failure(rank, v.cmds[rank], v.errs[rank])
+	err := failure(rank, v.processes[rank].how, v.outputs[rank])
 	first := v.first()
-	if err != nil && first == nil && !v.told && !v.killed[rank] && v.restarts[rank] < v.Restarts && again(rank) {
-		v.alive[rank] = true
-		return false
+	if err != nil {
+		v.parent.tidy(v.processes[rank]) // the others may go on for long
+	}
+	if err != nil && first == nil && !v.told && !v.killed[rank] && v.restarts[rank] < v.Restarts {
+		v.restarts[rank]++
+		again := v.start(rank)
+		if again == nil {
+			v.alive[rank] = true
+			return false
+		}
+		err = &Error{Rank: rank, Err: again}
 	}
 	bootstrap.Gone(v.id, rank, err.how())
 	if v.Ended != nil {
@@ -207,7 +292,7 @@ func (v *vigil) buried(rank int, again func(rank int) bool) bool {
 	case first == nil:
 		v.failures = append(v.failures, err)
 		for r, yes := range v.alive {
-			if yes && stopped(v.cmds[r].Process.Pid) {
+			if yes && v.processes[r].halted() != "" {
 				err.Stopped = append(err.Stopped, r)
 			}
 		}
@@ -221,20 +306,17 @@ func (v *vigil) buried(rank int, again func(rank int) bool) bool {
 	return true
 }
 
-// failure is how a process ended, nil if well.
-func failure(rank int, cmd *exec.Cmd, err error) *Error {
-	state := cmd.ProcessState
-	switch {
-	case state == nil:
-		return &Error{Rank: rank, Err: err}
-	case state.Success():
-		if err == nil || errors.Is(err, exec.ErrWaitDelay) {
-			return nil
-		}
-		return &Error{Rank: rank, Err: err}
+// failure is how a rank's process ended, nil if well.
+func failure(rank int, how ending, streams []*stream) *Error {
+	e := &Error{Rank: rank, Status: how.status, Signal: how.signal, Err: how.err}
+	if e.Status != 0 || e.Signal != 0 {
+		return e
 	}
-	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		return &Error{Rank: rank, Signal: s.Signal()}
+	for _, s := range streams {
+		e.Err = cmp.Or(e.Err, s.fault())
 	}
-	return &Error{Rank: rank, Status: state.ExitCode()}
+	if e.Err == nil {
+		return nil
+	}
+	return e
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -75,8 +75,8 @@ func goOn(rank int) {
 // Ranks that go on without a failed rank may run for longer than Grace, and the job ends as they do. A rank that does
 // not go on with them is ended, and named.
 func TestGoOnWithout(t *testing.T) {
-	const ended = "launch: killed rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go " +
-		"on without: that is the grace (ringo run -grace)\n"
+	const ended = "launch: killed rank 3: it still ran 1ms after rank 1 was killed by signal 9, and the others go on " +
+		"without it\n"
 	for how, status := range map[string]int{"well": 0, "stay": 0, "fail": 5} {
 		t.Run(how, func(t *testing.T) {
 			c, out := config(4, "go on")
@@ -114,27 +114,27 @@ func TestGraceWhileRegrouping(t *testing.T) {
 					over <- err
 				}
 			}
-			j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out,
-				stderr: out}
-			j.cmds = []*exec.Cmd{j.command(0), j.command(1)}
+			j := newJob(c)
+			j.parent = newParent(nil)
+			defer j.parent.close()
 			j.regrouped.heard(nil)
-			require.True(t, j.startRank(0))
-			await(t, out, "ready", 1)
-			require.True(t, j.startRank(1))
+			require.NoError(t, j.start(0))
+			awaitText(t, out, "ready", 1)
+			require.NoError(t, j.start(1))
 			result := make(chan error, 1)
-			go func() { result <- j.watch(t.Context(), nil, 2, nil, nil) }()
+			go func() { result <- j.watch(t.Context(), nil, 2, nil) }()
 			require.NotNil(t, <-over)
 			time.Sleep(20 * time.Millisecond) // longer than Grace
 			require.NotContains(t, out.String(), "ended")
 			j.regrouped.heard(members)
 			if len(members) > 0 {
 				time.Sleep(20 * time.Millisecond)
-				require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
+				require.NoError(t, syscall.Kill(j.processes[0].pid, syscall.SIGTERM))
 				require.NoError(t, <-result)
 				require.Contains(t, out.String(), "terminated")
 			} else {
 				require.EqualError(t, <-result, "rank 1: exit status 3")
-				require.Contains(t, out.String(), "launch: killed rank 0, still running")
+				require.Contains(t, out.String(), "launch: killed rank 0: it still ran")
 			}
 		})
 	}
@@ -145,20 +145,20 @@ func TestStoppedBehind(t *testing.T) {
 	requireStops(t)
 	c, out := config(2, "wait")
 	c.Grace = 50 * time.Millisecond
-	j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out,
-		stderr: out}
-	j.cmds = []*exec.Cmd{j.command(0), j.command(1)}
-	require.True(t, j.startRank(0))
-	require.True(t, j.startRank(1))
-	await(t, out, "ready", 2)
-	require.NoError(t, j.cmds[1].Process.Signal(syscall.SIGSTOP))
+	j := newJob(c)
+	j.parent = newParent(nil)
+	defer j.parent.close()
+	require.NoError(t, j.start(0))
+	require.NoError(t, j.start(1))
+	awaitText(t, out, "ready", 2)
+	require.NoError(t, syscall.Kill(j.processes[1].pid, syscall.SIGSTOP))
 	result := make(chan error, 1)
-	go func() { result <- j.watch(t.Context(), nil, 2, nil, nil) }()
+	go func() { result <- j.watch(t.Context(), nil, 2, nil) }()
 	j.regrouped.heard([]int{0})
-	require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
+	require.NoError(t, syscall.Kill(j.processes[0].pid, syscall.SIGTERM))
 	require.NoError(t, <-result)
-	require.Contains(t, out.String(), "launch: killed rank 1, still there 50ms after all ended that went on without it: a "+
-		"process that is stopped does not end\n")
+	require.Contains(t, out.String(), "launch: killed rank 1: it still ran, and stopped, 50ms after all had ended that "+
+		"went on without it\n")
 }
 
 // A rank that is stopped only after the others have left it behind and ended is found as well.
@@ -166,24 +166,24 @@ func TestStoppedLater(t *testing.T) {
 	requireStops(t)
 	c, out := config(2, "wait")
 	c.Grace = time.Millisecond
-	j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out,
-		stderr: out}
-	j.cmds = []*exec.Cmd{j.command(0), j.command(1)}
-	require.True(t, j.startRank(0))
-	require.True(t, j.startRank(1))
-	await(t, out, "ready", 2)
+	j := newJob(c)
+	j.parent = newParent(nil)
+	defer j.parent.close()
+	require.NoError(t, j.start(0))
+	require.NoError(t, j.start(1))
+	awaitText(t, out, "ready", 2)
 	gone := make(chan int)
 	j.Ended = func(rank int, _ *Error) { gone <- rank }
 	result := make(chan error, 1)
-	go func() { result <- j.watch(t.Context(), nil, 2, nil, nil) }()
+	go func() { result <- j.watch(t.Context(), nil, 2, nil) }()
 	j.regrouped.heard([]int{0})
-	require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
+	require.NoError(t, syscall.Kill(j.processes[0].pid, syscall.SIGTERM))
 	require.Equal(t, 0, <-gone)
 	time.Sleep(100 * time.Millisecond) // it looks, and sees a process that runs
-	require.NoError(t, j.cmds[1].Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, syscall.Kill(j.processes[1].pid, syscall.SIGSTOP))
 	require.Equal(t, 1, <-gone)
 	require.NoError(t, <-result)
-	require.Contains(t, out.String(), "launch: killed rank 1, still there")
+	require.Contains(t, out.String(), "launch: killed rank 1: it still ran, and stopped")
 }
 
 // A rank that is ended for another rank's failure is named, with the reason.
@@ -191,6 +191,34 @@ func TestGrace(t *testing.T) {
 	c, out := config(3, "one fails")
 	c.Grace = time.Millisecond
 	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
-	require.Equal(t, "launch: killed ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): that is the grace "+
-		"(ringo run -grace)\n", out.String())
+	require.Equal(t, "launch: killed ranks 0 and 2: they still ran 1ms after rank 1 had failed with status 3\n",
+		out.String())
+}
+
+// A job whose ranks that are left are all stopped says so, once.
+func TestLook(t *testing.T) {
+	c, out := config(3, "")
+	j := newJob(c)
+	v := &vigil{job: j, alive: []bool{false, true, true}}
+	for rank := range j.processes {
+		j.processes[rank] = newProcess(os.Getpid(), rank)
+	}
+	j.processes[1].halt("SIGSTOP")
+	v.look()
+	v.look()
+	require.Empty(t, out.String(), "rank 2 runs")
+	v.alive[2] = false
+	v.look()
+	require.Empty(t, out.String(), "it may go on soon")
+	v.look()
+	v.look()
+	want := fmt.Sprintf("launch: still waiting for rank 1, stopped by a signal: process %d by SIGSTOP; kill -CONT %[1]d "+
+		"lets it go on\n", os.Getpid())
+	require.Equal(t, want, out.String())
+	j.processes[1].halt("")
+	v.look()
+	j.processes[1].halt("SIGTTIN")
+	v.look()
+	v.look()
+	require.Equal(t, want+strings.Replace(want, "SIGSTOP", "SIGTTIN", 1), out.String())
 }

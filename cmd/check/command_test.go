@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -430,4 +431,19 @@ func TestCheckMetrics(t *testing.T) {
 	require.Contains(t, string(text),
 		"\nringo_check_finding{severity=\"degraded\",code=\"slow\",stage=\"network\",host=\"a\\\"b\\\\\\n\",part=\"eth0\"} "+
 			"1\n")
+}
+
+// TestCheckWithoutPort: what has judged nothing has status 2 or 3, never that of a verdict.
+func TestCheckWithoutPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	var stderr bytes.Buffer
+	err = Command(t.Context(), []string{"-device", "host", "-metrics", l.Addr().String()}, io.Discard, &stderr)
+	require.Equal(t, cli.ExitStatus(unjudged), err)
+	require.Contains(t, stderr.String(), "-metrics: listen tcp")
+	for _, address := range []string{":99999", "a:b"} {
+		usage := new(cli.UsageError)
+		require.ErrorAs(t, Command(t.Context(), []string{"-metrics", address}, io.Discard, &stderr), &usage, address)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/web"
 )
 
@@ -103,8 +104,8 @@ type metricsServer struct {
 }
 
 func (m *metricsServer) listen(ctx context.Context, addr string) (err error) {
-	if m.ln, err = net.Listen("tcp", addr); err != nil {
-		return fmt.Errorf("-metrics: %w", err)
+	if m.ln, err = cli.Listen("-metrics", addr); err != nil {
+		return err
 	}
 	go web.Serve(ctx, m.ln, m.answer)
 	return nil

@@ -210,7 +210,7 @@ func arguments(name string) []string {
 func values(command, flag string) []string {
 	switch flag {
 	case "algo":
-		return append([]string{"auto", "all"}, ringo.Algorithms()...)
+		return append([]string{"all"}, ringo.Algorithms()...)
 	case "net":
 		return append(slices.Sorted(maps.Keys(sim.Presets)), "list")
 	case "device":

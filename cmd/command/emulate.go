@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
@@ -173,24 +174,23 @@ func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go e.watch(ctx, file, cancel)
-	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
+	cmd := exec.Command(e.program[0], e.program[1:]...)
 	cmd.Env = e.emulated(e.environment, seed, file)
 	if count := filepath.Join(e.kit, countFile); isFile(count) {
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	cmd.WaitDelay = 2 * time.Second // for a grandchild that keeps its standard output
-	err = cmd.Run()
-	var exit *exec.ExitError
+	err = launch.Program(ctx, cmd)
+	var ended *launch.Error
 	switch {
 	case ctx.Err() != nil:
 		err := context.Cause(ctx)
 		r.Stopped = err.Error()
 		return false, err
-	case errors.As(err, &exit):
+	case errors.As(err, &ended) && ended.Err == nil:
 		if r.Status == 0 {
-			r.Status = max(1, exit.ExitCode())
-			r.Ended, r.endedSeed = exit.Error(), seed
+			r.Status = ended.ExitStatus()
+			r.Ended, r.endedSeed = ended.Error(), seed
 		}
 		return false, nil
 	}

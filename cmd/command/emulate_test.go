@@ -56,7 +56,7 @@ func TestForLoader(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	_, err := temporary("x")
-	require.ErrorContains(t, err, "set TMPDIR to a folder that can be written")
+	require.ErrorContains(t, err, "set TMPDIR to a folder that you alone can write to")
 }
 
 // kitWith is a kit whose only library is an empty file, for programs that use no GPU.

@@ -106,5 +106,6 @@ func (f *explainFlags) question(names []string) (question, error) {
 
 // outputs checks -o and -json, and returns where the text goes.
 func (f *explainFlags) outputs(stdout io.Writer) (io.Writer, error) {
-	return cli.Outputs(stdout, cli.Output{Flag: "-o", File: f.out, Ends: []string{".svg"}}, cli.Output{Flag: "-json", File: f.json})
+	return cli.Outputs(stdout, cli.Output{Flag: "-o", File: f.out, Ends: []string{".svg"}},
+		cli.Output{Flag: "-json", File: f.json})
 }

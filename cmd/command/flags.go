@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
@@ -47,8 +48,8 @@ func typeFlag(fs *flag.FlagSet, p *ringo.DataType, name string) {
 	}, func() string { return p.String() }, name)
 }
 
-// parseType is the element type of a name. The error suggests a similar name among the types and others, the other words
-// that may stand there.
+// parseType is the element type of a name. The error suggests a similar name among the types and others, the other
+// words that may stand there.
 func parseType(name string, others ...string) (kernels.DataType, error) {
 	t, err := kernels.ParseType(name)
 	if err == nil {
@@ -63,7 +64,7 @@ func parseType(name string, others ...string) (kernels.DataType, error) {
 
 // algoFlag defines a flag for an algorithm; "" and auto are the one that would be chosen.
 func algoFlag(fs *flag.FlagSet, p *string, name string) {
-	cli.Word(fs, p, "algorithm", append([]string{"auto"}, ringo.Algorithms()...), name)
+	cli.Word(fs, p, "algorithm", ringo.Algorithms(), name)
 }
 
 // kindFlag defines a flag for a kind of emulated GPUs.
@@ -103,4 +104,20 @@ func gpuNamed(name, plan string) (string, error) {
 		return name, nil
 	}
 	return "", cli.Usagef("-gpu: %v, and names that nvidia-smi has, such as \"NVIDIA H200\"", err)
+}
+
+// durationFlag defines a flag for a time of at least least.
+func durationFlag(fs *flag.FlagSet, d, least time.Duration, name string) *time.Duration {
+	cli.Duration(fs, &d, least, name)
+	return &d
+}
+
+// pageAndJSON checks a page to be written, beside JSON on standard output.
+func pageAndJSON(page string, asJSON bool) error {
+	outputs := []cli.Output{{Flag: "-html", File: page, Ends: []string{".html", ".htm"}}}
+	if asJSON {
+		outputs = append(outputs, cli.Output{Flag: "-json", File: "-"})
+	}
+	_, err := cli.Outputs(nil, outputs...)
+	return err
 }

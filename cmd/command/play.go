@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 
@@ -100,21 +99,26 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		}
 		setup.Follow = follow
 	}
-	if *file != "" {
-		write := func(w io.Writer) error { return page.Write(w, setup) }
-		if err := cli.Save("-o", *file, stdout, write); err != nil {
-			return err
-		}
-		fmt.Fprintf(text, "wrote %s: open it in a browser\n", *file)
-		return nil
+	if *file == "" {
+		return servePage(ctx, addr, setup, stdout)
 	}
+	write := func(w io.Writer) error { return page.Write(w, setup) }
+	if err := cli.Save("-o", *file, stdout, write); err != nil {
+		return err
+	}
+	fmt.Fprintf(text, "wrote %s: open it in a browser\n", *file)
+	return nil
+}
+
+// servePage serves a page until ctx ends.
+func servePage(ctx context.Context, addr string, setup page.Setup, stdout io.Writer) error {
 	var b bytes.Buffer
 	if err := page.Write(&b, setup); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := cli.Listen("-addr", addr)
 	if err != nil {
-		return fmt.Errorf("%w; -addr says where to listen", err)
+		return err
 	}
 	fmt.Fprintf(stdout, "open http://%v/ in a browser; Ctrl-C ends\n", l.Addr())
 	return web.Serve(ctx, l, func(path string) (a web.Answer) {

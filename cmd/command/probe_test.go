@@ -40,7 +40,7 @@ func TestProbeMistakes(t *testing.T) {
 		"-k 1,x: want numbers":                                 {"-k", "1,x"},
 		"-k 9: want numbers from 1 to 8":                       {"-k", "9"},
 		"parse size":                                           {"-b", "1Q"},
-		"15 bytes: want a multiple of 16":                      {"-b", "15"},
+		"-b 15: want a multiple of 16":                         {"-b", "15"},
 		"-reps 0: want 1 to 10000":                             {"-reps", "0"},
 		`-first: unknown value "2"`:                            {"-first", "2"},
 		`unexpected argument "x"`:                              {"x"},

@@ -176,10 +176,11 @@ func newLaunch(kernel string) ptxcheck.Launch {
 	return ptxcheck.Launch{Kernel: kernel, Block: [3]int{32, 1, 1}}
 }
 
-// Bounds of flags: dynamic shared memory of a block, which is that of the largest GPU, an extent of a grid, and seeds.
+// Bounds of flags: dynamic shared memory of a block, which is that of the largest GPU, an extent of a grid
+// that is emulated, and seeds.
 const (
 	mostShared = 228 << 10
-	mostExtent = 1<<31 - 1
+	mostExtent = 1 << 16
 	mostSeeds  = 1_000_000
 )
 

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"io"
+	"os"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap/launch"
@@ -15,13 +16,14 @@ const runHelp = `usage: ringo run [flags] [--] PROGRAM [arguments]
 Starts PROGRAM as several ranks on this machine. Each finds its rank in
 RINGO_RANK and RINGO_SIZE, in torchrun's RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR and MASTER_PORT, and the meeting point in RINGO_COMM_ID; a program
-that calls ringo.OpenEnv needs to know none of them. A rank that ends before it
-has joined is named at once to those that wait for it. Output lines of rank r
-begin with [r].
+that calls ringo.OpenEnv needs to know none of them. Output lines of rank r
+begin with [r], lines above 16 MiB are cut and go on with [r]+. Rank 0 reads
+the standard input, unless that is a terminal. What ranks have started ends
+with the last of them; processes in a session of their own (setsid) are left
+running and named. docs/launch.md says more.
 
-Examples
+Example
   ringo run -np 4 -- ./train -epochs 3
-  ringo run -np 2 -- go run ./examples/train -np 0
 
   -np N          ranks (default 4)
   -hosts H       have the ranks think that they are on H hosts, in equal blocks
@@ -36,19 +38,19 @@ Examples
   -no-prefix     leave the lines as they are
 
 The exit status is that of the rank which failed first, 128 and the signal's
-number if it was killed, 127 if PROGRAM is not there, 126 if it may not be
+number if it was killed, 127 if PROGRAM is not there, 126 if it cannot be
 executed, and 0 if all ended well. A rank that the others have gone on without
 does not count.
 `
 
 func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("run")
-	n, hosts, restarts, grace := new(int), new(int), new(int), new(time.Duration)
-	*n, *hosts, *grace = 4, 1, 2*time.Second
+	n, hosts, restarts := new(int), new(int), new(int)
+	*n, *hosts = 4, 1
 	cli.Int(fs, n, 1, 4096, "1 to 4096 ranks", "np")
 	cli.Int(fs, hosts, 1, 4096, "1 or more hosts, and at most -np", "hosts")
 	cli.Int(fs, restarts, 0, mostSeeds, "0 or more, at most a million", "restarts")
-	cli.Duration(fs, grace, 0, "grace")
+	grace := durationFlag(fs, 2*time.Second, 0, "grace")
 	bare := fs.Bool("no-prefix", false, "")
 	// Flags after PROGRAM are its own.
 	program, err := cli.ParseFirst(fs, args)
@@ -57,9 +59,16 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	case len(program) == 0:
 		return cli.Usagef("which program? write: ringo run -np %d -- PROGRAM", *n)
-	case *hosts > *n:
+	case *n < 1 || *n > 4096:
+		return cli.Usagef("-np %d: want 1 to 4096 ranks", *n)
+	case *restarts < 0:
+		return cli.Usagef("-restarts %d: want 0 or more", *restarts)
+	case *grace < 0:
+		return cli.Usagef("-grace %v: want 0 or more", *grace)
+	case *hosts < 1 || *hosts > *n:
 		return cli.Usagef("-hosts %d: want 1 to %d", *hosts, *n)
 	}
-	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdout: stdout,
-		Stderr: stderr, Prefix: !*bare, Grace: *grace})
+	// A Grace of 0 is the default, so -grace 0 is the least above it.
+	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdin: os.Stdin,
+		Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: max(*grace, 1), GraceFlag: "-grace"})
 }

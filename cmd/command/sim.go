@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"time"
@@ -53,13 +54,13 @@ Examples
 
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("sim")
-	run := simulation{ctx: ctx, progress: cli.NewProgress(stderr), sizes: []int64{1 << 30}}
+	run := simulation{ctx: ctx, free: freeMemory(), progress: cli.NewProgress(stderr), sizes: []int64{1 << 30}}
 	ranks, root, typ, timeout := 1024, 0, ringo.Float32, time.Duration(0)
 	net := netFlags{net: "ndr"}
 	paperRanks(fs, &ranks, &root, &net.node)
 	sizesFlag(fs, &run.sizes, "s")
 	typeFlag(fs, &typ, "d")
-	words := append([]string{"auto", "all"}, ringo.Algorithms()...)
+	words := append([]string{"all"}, ringo.Algorithms()...)
 	cli.List(fs, &run.algos, func(word string) (string, error) { return cli.OneOf("algorithm", word, words) },
 		func(word string) string { return word }, "algo")
 	fs.BoolVar(&run.parts, "parts", false, "")
@@ -104,20 +105,38 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err := run.all(); err != nil {
 		return err
 	}
-	if run.trace != nil {
-		if err := cli.Save("-trace", *traced, stdout, run.trace.whole.Write); err != nil {
+	return run.save(*traced, *plot, *file, stdout)
+}
+
+// save has the trace, the plot and the report written, as far as there are files for them.
+func (x *simulation) save(traced, plot, file string, stdout io.Writer) error {
+	if x.trace != nil {
+		if err := cli.Save("-trace", traced, stdout, x.trace.whole.Write); err != nil {
 			return err
 		}
 	}
-	drawn := func(w io.Writer) error { return run.report.plot(w, run.model.Name) }
-	if err := cli.Save("-plot", *plot, stdout, drawn); err != nil {
+	drawn := func(w io.Writer) error { return x.report.plot(w, x.model.Name) }
+	if err := cli.Save("-plot", plot, stdout, drawn); err != nil {
 		return err
 	}
-	return cli.SaveJSON("-json", *file, stdout, run.report)
+	return cli.SaveJSON("-json", file, stdout, x.report)
 }
+
+// mostPieces is the most pieces that -exact carries out: the time of each is kept.
+const mostPieces = 1 << 24
 
 // simBytes is the memory that a simulation takes for a rank, with what compares algorithms, about.
 const simBytes = 4 << 10
+
+// freeMemory is cli.Free. Tests change it.
+var freeMemory = cli.Free
+
+// memory is the bytes that this process has from the system.
+func memory() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}
 
 // check refuses what this machine has no memory for, and algorithms that the collective does not have.
 func (x *simulation) check() error {
@@ -125,6 +144,10 @@ func (x *simulation) check() error {
 		return err
 	}
 	for _, bytes := range x.sizes {
+		if n := bytes / x.piece(); x.exact && n > mostPieces {
+			return cli.Usagef("-exact: %s are %d pieces, and at most %d are carried out: leave it out or give a smaller -s",
+				bench.FormatSize(bytes), n, mostPieces)
+		}
 		ch, err := x.q.choice(bytes)
 		if err != nil {
 			return cli.Usagef("%v", err)
@@ -146,6 +169,7 @@ type simulation struct {
 	sizes        []int64
 	algos        []string // those of -algo; none for the one that would be chosen
 	parts, exact bool
+	free         int64 // bytes of memory, as the simulation began
 	text         io.Writer
 	progress     *cli.Progress
 	report       *simReport
@@ -257,9 +281,14 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := context.WithCancelCause(x.ctx)
+	defer end(nil)
 	o := sim.Options{Progress: func(share float64) {
-		x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo,
-			bench.FormatSize(bytes)), share)
+		if used := memory(); x.free > 0 && used > x.free/2 { // what grows is copied
+			end(cli.Usagef("-np %d: the pairs of ranks that talk have taken %d MiB of memory, and do not fit into what is free",
+				q.ranks, used>>20))
+		}
+		x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share)
 	}}
 	defer x.progress.Clear()
 	if !x.exact {
@@ -268,7 +297,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	var traced *modelled
 	traced, o.Step = x.trace.begin(q, ch.Algo, bytes, ch.Schedule)
 	start := time.Now()
-	res, err := sim.Run(x.ctx, ch.Schedule, x.model, bytes, o)
+	res, err := sim.Run(ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
@@ -287,7 +316,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 		return row, nil
 	}
 	o.Step = nil
-	p, err := sim.Decompose(x.ctx, ch.Schedule, x.model, bytes, o)
+	p, err := sim.Decompose(ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
@@ -310,8 +339,12 @@ const (
 func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
 	shape := s.Shape()
 	chunk := bytes / int64(max(shape.In, shape.Out, 1))
-	full := max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
-	return int(max(1, (chunk+full-1)/full))
+	return int(max(1, (chunk+x.piece()-1)/x.piece()))
+}
+
+// piece is the bytes of a piece.
+func (x *simulation) piece() int64 {
+	return max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
 }
 
 // compare prints which algorithms would take less time than the chosen one under the same model.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/stretchr/testify/require"
 )
 
@@ -175,4 +176,24 @@ func TestSimOfVeryManySteps(t *testing.T) {
 		&bytes.Buffer{}, &complaints)
 	require.Equal(t, 1, code)
 	require.Contains(t, complaints.String(), "interrupt signal received")
+}
+
+// TestSimOfVeryManyPieces: -exact keeps a time for each piece.
+func TestSimOfVeryManyPieces(t *testing.T) {
+	code, stdout, stderr := ringoHere("sim", "allreduce", "-np", "4", "-s", "8,1000000T", "-exact")
+	require.Equal(t, 2, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "-exact: 1000000T are ")
+}
+
+// TestSimOutOfMemory: pairs of ranks that talk are counted while they come, and a run ends before memory does.
+func TestSimOutOfMemory(t *testing.T) {
+	defer func(was func() int64) { freeMemory = was }(freeMemory)
+	tier.Heavy(t) // it takes a second of a core
+	begun := memory()
+	freeMemory = func() int64 { return 2 * (begun + 24<<20) }
+	code, _, stderr := ringoHere("sim", "alltoall", "-np", "10000", "-algo", "direct", "-s", "1K", "-timeout", "1m")
+	require.Equal(t, 2, code, stderr)
+	require.Contains(t, stderr, "-np 10000: the pairs of ranks that talk have taken ")
+	require.Less(t, memory(), begun+256<<20)
 }

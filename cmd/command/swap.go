@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/trusted"
 )
@@ -140,7 +141,7 @@ func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Write
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "report")
-	cmd := exec.CommandContext(ctx, s.program[0], s.program[1:]...)
+	cmd := exec.Command(s.program[0], s.program[1:]...)
 	cmd.Env = with(s.environment, map[string]string{reportVariable: file})
 	if s.GPUs > 0 {
 		cmd.Env = s.emulated(cmd.Env, 0, file)
@@ -162,16 +163,15 @@ func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Write
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	cmd.WaitDelay = 2 * time.Second // for a grandchild that keeps its standard output
 	begun := time.Now()
-	err = cmd.Run()
+	err = launch.Program(ctx, cmd)
 	r.took = time.Since(begun)
-	var exit *exec.ExitError
+	var ended *launch.Error
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.As(err, &exit):
-		r.status = max(1, exit.ExitCode())
+	case errors.As(err, &ended) && ended.Err == nil:
+		r.status = ended.ExitStatus()
 	case err != nil:
 		return nil, err
 	}

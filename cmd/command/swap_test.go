@@ -77,7 +77,7 @@ func TestSwapProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "ran out of time after 50ms (-time)")
 	code, _, stderr = run("./no-such-program")
-	require.Equal(t, 1, code)
+	require.Equal(t, 127, code)
 	require.Contains(t, stderr, "no-such-program")
 }
 

@@ -190,13 +190,7 @@ func forLoader(folder string) (name string, remove func(), err error) {
 }
 
 // temporary makes a folder for temporary files.
-func temporary(name string) (string, error) {
-	dir, err := os.MkdirTemp("", name)
-	if err != nil {
-		return "", fmt.Errorf("%w: set TMPDIR to a folder that can be written", err)
-	}
-	return dir, nil
-}
+func temporary(name string) (string, error) { return trusted.MkdirTemp("", name) }
 
 func isFile(name string) bool {
 	_, err := os.Stat(name)

@@ -182,6 +182,9 @@ func tuneRanks(cfg *tune.Config) (err error) {
 			return err
 		}
 	}
+	if n := cfg.Processes * cfg.PerProcess; n > 4096 {
+		return cli.Usagef("-np %d with -g %d: %d ranks, want at most 4096 on a machine", cfg.Processes, cfg.PerProcess, n)
+	}
 	if cfg.Processes*cfg.PerProcess == 1 {
 		return cli.Usagef("one rank has nothing to choose: give -g or -np")
 	}

@@ -200,7 +200,8 @@ func TestMissingInputs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for line, want := range map[string]int{
 		"plot -o x.svg absent.json": 2, "play -trace absent": 2, "sim allreduce -net absent.json": 2,
-		"sim allreduce -trace t -over absent": 2, "explain allreduce -device emu -plan absent": 2, "check -baseline absent": 2,
+		"sim allreduce -trace t -over absent": 2, "explain allreduce -device emu -plan absent": 2,
+		"check -baseline absent":         2,
 		"bench -from absent -plot x.svg": 2, "ptx check absent.ptx": 2, "check -hostfile absent": 2,
 		"swap -nccl absent -- true": 2, "emulate -kit absent -- true": 2, "why absent": 1, "run -np 1 -- ./absent": 127,
 	} {
@@ -224,7 +225,8 @@ func TestStandardOutput(t *testing.T) {
 	}
 	bench := []string{"bench", "allreduce", "-transport", "inproc", "-np", "2", "-e", "8", "-n", "1"}
 	run(append(bench, "-json", "report.json", "-trace", "trace.json")...)
-	short := map[string][]string{"bench": bench, "explain": {"explain", "reduce"}, "sim": {"sim", "allreduce", "-np", "4", "-s", "1"},
+	short := map[string][]string{"bench": bench, "explain": {"explain", "reduce"},
+		"sim":  {"sim", "allreduce", "-np", "4", "-s", "1"},
 		"info": {"info", "-quick"}, "play": {"play"}, "plot": {"plot", "report.json"}, "plot trace": {"plot", "trace.json"},
 		"probe": {"probe", "-device", "emu", "-b", "64", "-d", "int8", "-k", "1", "-reps", "1"},
 		"tune":  {"tune", "reduce", "-device", "emu", "-g", "2", "-e", "8", "-blocks", "0", "-time", "1ms"},
@@ -287,7 +289,8 @@ func TestNamesOfOthers(t *testing.T) {
 	need.Tool(t, "sh")
 	require.NoError(t, os.WriteFile("hosts", []byte(name+"\n"), 0o600))
 	printed("check", "-hostfile", "hosts", "-ssh", "false", "-join-timeout", "100ms")
-	for _, v := range []string{"RINGO_TRANSPORT", "RINGO_HOSTID", "RINGO_TIMEOUT", "RINGO_SOCKET_IFNAME", "RINGO_CUDA_LIBRARY"} {
+	for _, v := range []string{"RINGO_TRANSPORT", "RINGO_HOSTID", "RINGO_TIMEOUT", "RINGO_SOCKET_IFNAME",
+		"RINGO_CUDA_LIBRARY"} {
 		t.Setenv(v, name)
 		printed("info", "-quick")
 		printed("bench", "allreduce", "-transport", "inproc", "-np", "2", "-e", "8", "-n", "1")

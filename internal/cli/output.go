@@ -18,9 +18,9 @@ type Output struct {
 	Ends       []string // one of which ends the file's name in any case of letters; none for any end
 }
 
-// Outputs returns where the text of a command goes: to stdout, or nowhere if one of its files is standard output. A file
-// that cannot be written is a UsageError, for users want to know before the work, and so are a name with another end,
-// and two files of one name.
+// Outputs returns where the text of a command goes: to stdout, or nowhere if one of its files is standard output. A
+// file that cannot be written is a UsageError, for users want to know before the work, and so are a name with another
+// end, and two files of one name.
 func Outputs(stdout io.Writer, list ...Output) (text io.Writer, err error) {
 	seen := map[string]string{}
 	text = stdout

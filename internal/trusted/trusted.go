@@ -75,7 +75,7 @@ func (w *world) walk(path string) error {
 			if err != nil {
 				return err
 			}
-			if why := w.owned(f); why != "" {
+			if why := w.owned(at, f); why != "" {
 				return &Error{path, at, why}
 			}
 			rest, at = append(elements(target), rest...), filepath.Dir(at)
@@ -99,7 +99,7 @@ func elements(path string) []string {
 
 // wrong is why others can change a file, or put another in its place; "" if they cannot. last is the end of a path.
 func (w *world) wrong(name string, f file, last bool) string {
-	if why := w.owned(f); why != "" {
+	if why := w.owned(name, f); why != "" {
 		return why
 	}
 	if f.mode.IsDir() && f.mode&fs.ModeSticky != 0 && !last { // what others leave there has their owner
@@ -111,8 +111,15 @@ func (w *world) wrong(name string, f file, last bool) string {
 	return ""
 }
 
-func (w *world) owned(f file) string {
+// owned is why a file's owner can change it for this user. In a user namespace the system's root has another number:
+// who has / and, right below it, folders such as /tmp, is root there.
+func (w *world) owned(name string, f file) string {
 	if f.owner == w.user || f.owner == 0 {
+		return ""
+	}
+	const top = string(filepath.Separator)
+	if root, err := w.stat(top); err == nil && f.owner == root.owner &&
+		(name == top || filepath.Dir(name) == top && f.mode.IsDir() && f.mode&fs.ModeSticky != 0) {
 		return ""
 	}
 	if w.user == 0 {

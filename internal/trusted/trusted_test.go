@@ -65,6 +65,11 @@ func TestRule(t *testing.T) {
 	require.ErrorContains(t, w.walk("/home/me/open"), "chmod go-w")
 	require.ErrorContains(t, w.walk("/home/me/loop/lib"), "too many symbolic links")
 	require.ErrorIs(t, w.walk("/home/me/none"), fs.ErrNotExist)
+	system["/"], system["/tmp"] = file{dir, other, other}, file{sticky, other, other} // as in a user namespace
+	require.NoError(t, w.walk("/tmp/mine/lib"))
+	require.NoError(t, w.walk("/home/me/lib"))
+	require.Error(t, w.walk("/tmp/theirs/lib"))
+	require.Error(t, w.walk("/tmp/sticky/lib"))
 	w.user = 0
 	require.Error(t, w.walk("/home/me/lib"), "another user's is not root's")
 	require.NoError(t, new(world).walk("/home/other"), "where there are no owners")
@@ -74,8 +79,9 @@ func TestRule(t *testing.T) {
 func TestAlone(t *testing.T) {
 	const users = "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nyou:x:1001:1001::/:/bin/sh\nodd\n"
 	for line, want := range map[string]bool{
-		"me:x:1000:": true, "me:x:1000:me,root": true, "me:x:1000:you": false, "team:x:1001:": false, "me:x:1000:me,you": false,
-		"other:x:10:": false, "": false, "bad:1000": false,
+		"me:x:1000:": true, "me:x:1000:me,root": true, "me:x:1000:you": false, "team:x:1001:": false,
+		"me:x:1000:me,you": false,
+		"other:x:10:":      false, "": false, "bad:1000": false,
 	} {
 		group := 1000
 		if line == "team:x:1001:" {

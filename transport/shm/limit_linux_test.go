@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/limit"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -51,8 +52,8 @@ func TestLimits(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755))
 				require.NoError(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o600))
 			}
-			system = root
-			defer func() { system = "/" }()
+			limit.System = root
+			defer func() { limit.System = "/" }()
 			for _, dir := range []string{"", t.TempDir()} {
 				tr := New(transport.Config{Limits: transport.Limits{SlotBytes: 16 << 20, Slots: 4}}, Options{Dir: dir, Queues: 3})
 				_, err := tr.Listen()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/limit"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
@@ -21,10 +22,10 @@ type Transport struct {
 	options Options
 	size    int // bytes of a queue
 	arrived *listen.Arrivals[*recvConn]
-	groups  func() []group // the control groups that limit this process's memory
-	warn    *auth.Log      // for events that strangers can cause
-	away    chan struct{}  // closed by Close
-	work    sync.WaitGroup // watchers
+	groups  func() []limit.Group // the control groups that limit this process's memory
+	warn    *auth.Log            // for events that strangers can cause
+	away    chan struct{}        // closed by Close
+	work    sync.WaitGroup       // watchers
 
 	mu       sync.Mutex
 	endpoint *listen.Endpoint // nil before Listen
@@ -38,7 +39,7 @@ func New(cfg transport.Config, o Options) *Transport {
 	warn := auth.NewLog(cfg.Log)
 	return &Transport{
 		cfg: cfg, options: o, size: geometry(cfg.Limits).Size(),
-		groups:  sync.OnceValue(limited),
+		groups:  sync.OnceValue(limit.Groups),
 		arrived: listen.NewArrivals[*recvConn](cfg.Left),
 		warn:    warn,
 		away:    make(chan struct{}),

@@ -32,7 +32,8 @@ func gib(n int64) int { return int(min(n<<30, math.MaxInt)) }
 func Kind(name string) (Device, error) {
 	d, ok := kinds[strings.ToLower(name)]
 	if !ok {
-		return d, fmt.Errorf("unknown kind of GPU %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+		return d, fmt.Errorf("unknown kind of GPU %q; known are %s", name,
+			strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 	}
 	return d, nil
 }

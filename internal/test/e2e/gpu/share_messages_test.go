@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -27,7 +27,7 @@ func TestMessagesSideBySide(t *testing.T) {
 	for name, n := range map[string]int{"slots": slots, "notes": 900} {
 		t.Run(name, func(t *testing.T) {
 			list := gputest.GPUs(t, 2, gputest.Unchecked(2))
-			w := newCrowd(t, list, gpupaths.Communicators, 4*n, ringo.Config{Timeout: tier.Soon(20 * time.Second)})
+			w := newCrowd(t, list, choice.Communicators, 4*n, ringo.Config{Timeout: tier.Soon(20 * time.Second)})
 			exchange := func(i, r int) {
 				l, g := w.comms[i][r], ringo.NewGroup()
 				require.NoError(t, l.d.Set(l.x.Ptr(), byte(10*i+r+1), 4*n, l.stream))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
@@ -148,7 +148,7 @@ func TestSideBySide(t *testing.T) {
 	for _, algo := range tier.Some(3, []string{"ring", "steps", "twoshot"}) {
 		t.Run(algo, func(t *testing.T) {
 			list := gputest.GPUs(t, 2, gputest.Unchecked(2))
-			w := newCrowd(t, list, gpupaths.Communicators, crowdBytes,
+			w := newCrowd(t, list, choice.Communicators, crowdBytes,
 				ringo.Config{Algo: algo, Timeout: tier.Soon(30 * time.Second)})
 			h := newHolder(t, list[0])
 			defer h.letGo()
