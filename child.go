@@ -18,6 +18,7 @@ const verdictTime = 500 * time.Millisecond
 // openChild opens a communicator that is made of c, within c's life: what ends c ends that too, and is its error.
 // members are the ranks of the child by their numbers in c.
 func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []int) (*Comm, error) {
+	cfg.made = c.line()
 	meets, end := c.life.Within(ctx)
 	defer end()
 	given := ctx
@@ -50,11 +51,15 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	}
 	e := c.life.ErrorOf(op, err)
 	if o, ok := errors.AsType[*Error](err); ok {
-		e.Err, e.Culprits = o.Err, nil
+		e.Err, e.Culprits, e.Candidates = o.Err, nil, nil
 		for _, r := range o.Culprits {
 			e.Culprits = append(e.Culprits, members[r])
 		}
+		for _, r := range o.Candidates {
+			e.Candidates = append(e.Candidates, members[r])
+		}
 		slices.Sort(e.Culprits)
+		slices.Sort(e.Candidates)
 		if len(e.Culprits) > 0 && !slices.Equal(e.Culprits, o.Culprits) {
 			e.Err = fmt.Errorf("%w (ranks of the new communicator; of this one: %v)", o.Err, e.Culprits)
 		}
@@ -72,11 +77,14 @@ func (c *Comm) madeOf(parent *Comm, op string) *Comm {
 // inChild translates a failure of the parent: its ranks become those of a child that is made of these members.
 func inChild(f *bootstrap.Failure, members []int) *bootstrap.Failure {
 	g := *f
-	g.Rank, g.Culprits = slices.Index(members, f.Rank), nil
-	for _, r := range f.Culprits {
-		if i := slices.Index(members, r); i >= 0 {
-			g.Culprits = append(g.Culprits, i)
+	in := func(ranks []int) (of []int) {
+		for _, r := range ranks {
+			if i := slices.Index(members, r); i >= 0 {
+				of = append(of, i)
+			}
 		}
+		return of
 	}
+	g.Rank, g.Culprits, g.Candidates = slices.Index(members, f.Rank), in(f.Culprits), in(f.Candidates)
 	return &g
 }

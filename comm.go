@@ -50,7 +50,8 @@ type membership struct {
 
 	queue  queue
 	closed atomic.Bool
-	spare  spare  // of composites; whose turn it is has it
+	spare  spare // of composites; whose turn it is has it
+	past   func() HistoryRecord
 	quiet  func() // stops listening for Config.HistorySignal, and tells package opened
 }
 
@@ -327,7 +328,7 @@ func (c *Comm) Failure() error {
 // History is this rank's last 64 calls, the call that it is in, and why the communicator has
 // failed. It is always kept, and costs a collective nothing that could be measured. It may be called at any
 // time; see also Config.History.
-func (c *Comm) History() HistoryRecord { return c.life.Record() }
+func (c *Comm) History() HistoryRecord { return c.past() }
 
 // Close leaves the communicator. It waits for operations that were started and gives everything back, as soon as no
 // kernel can need it. Other ranks may still receive what this one has sent: where that goes over a network and is more

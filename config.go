@@ -33,7 +33,7 @@ type Config struct {
 	Rank, Size int
 
 	// Name is what errors call the communicator: "AllReduce #4 of pairs: rank 1 on vm: …" It helps where there are
-	// several, as of SplitWith.
+	// several, as of SplitWith. One made by Split, Grow or Shrink without a name of its own has Error.Comm there.
 	Name string
 
 	// Device is this rank's GPU, for operations on its memory; every rank needs
@@ -211,6 +211,7 @@ type Config struct {
 	policy choice.Policy      // BlockPolicy
 	aides  *goroutine.Set     // in the Log's handler; see life.Turn
 	plan   *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
+	made   lineage            // of other communicators
 }
 
 // Defaults of Config.
@@ -328,4 +329,13 @@ func (c *Config) paths() paths.Config {
 			Sockets: c.Sockets, IB: ib, HostMbps: c.HostMbps,
 		},
 	}
+}
+
+// A lineage is of which communicators one was made, for its history: numbers of ranks differ from one to the next.
+type lineage struct {
+	after  string // that had failed, and that Shrink has replaced by this one
+	origin string // the first, "" of the first
+	size   int    // its ranks
+	rank   int    // this rank's number there
+	name   string // Config.Name of the communicator of which this one was made
 }

@@ -58,8 +58,9 @@ var floors = map[string]string{
 		"internal/test/tier",
 	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":            "",
-	"trace/history":    "internal/setting internal/given",
-	"bootstrap":        "internal/auth internal/secure internal/setting trace/history",
+	"trace/judge":      "",
+	"trace/history":    "internal/setting internal/given trace/judge",
+	"bootstrap":        "internal/auth internal/secure internal/setting trace/judge trace/history",
 	"bootstrap/launch": "bootstrap",
 	"engine":           "sched mem fifo kernels trace transport",
 	"engine/grid":      "engine sched mem fifo kernels kernels/* transport internal/cuda",
@@ -68,7 +69,7 @@ var floors = map[string]string{
 	"core/call": "ring/book mem fifo kernels internal/cuda",
 	"core/choice": "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain " +
 		"internal/given internal/setting",
-	"core/life": "core/call fifo bootstrap engine trace/history sched internal/goroutine",
+	"core/life": "core/call fifo bootstrap engine trace/history trace/judge sched internal/goroutine",
 	"core/paths": "core/call fifo sched mem transport transport/inproc transport/shm transport/socket " +
 		"transport/verbs transport/plugin internal/built internal/plain",
 	"core/gpupaths": "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain " +
@@ -92,15 +93,16 @@ var floors = map[string]string{
 	"bench/across":    ". bench",
 	"bench/fifo-leak": ". gpu gpu/emu internal/nccl",
 	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl internal/trusted",
-	"ringotest": ". bootstrap bootstrap/launch gpu trace/history internal/opened internal/relay internal/plain " +
-		"internal/test/transcript",
+	"ringotest": ". bootstrap bootstrap/launch gpu trace/history cmd/why/hang cmd/why/histories internal/opened " +
+		"internal/relay internal/plain internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
 	"cmd/check/nvml":    "internal/dl",
 	"cmd/play":          "sched ring/book sched/sim",
 	"cmd/play/wasm":     "cmd/play",
 	"cmd/play/page":     "cmd/play",
 	"cmd/play/page/gen": "",
-	"cmd/why/hang":      "trace/history",
+	"cmd/why/hang":      "trace/history trace/judge",
+	"cmd/why/histories": "cmd/why/hang trace/history trace/judge",
 	"cmd/why/flight":    "cmd/why/hang internal/given internal/pickle",
 	"cmd/why/inspector": "cmd/why/hang internal/given",
 	"cmd/why/ncclog":    "cmd/why/hang internal/given",

@@ -15,10 +15,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	why "github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/histories"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -211,10 +214,10 @@ func TestHangs(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				return
 			}
-			if found := history.Why(records); len(found) == 1 && same(found[0].Culprits) {
+			if found := why.Judge(histories.Jobs(records, nil)[0]); same(found.Culprits) {
 				wrote.Add(1)
 			} else {
-				t.Logf("%s: want %v, files say %v", name, want, found[0].Sentence)
+				t.Logf("%s: want %v, files say %v", name, want, found.Sentence)
 			}
 		})
 	}
@@ -265,8 +268,85 @@ func TestHistory(t *testing.T) {
 	require.Len(t, h.Calls, history.Depth)
 	require.Equal(t, "Recv(count 2, int32) from rank 0", h.Calls[history.Depth-1].What)
 	require.EqualValues(t, 100, h.Calls[history.Depth-2].Number)
-	require.Equal(t, history.State{Rank: 1, Heard: true, Last: 100, Peer: -1}, h.State)
+	require.Equal(t, judge.State{Rank: 1, Heard: true, Last: 100, Peer: -1}, h.State)
 	require.Equal(t, comms[0].History().Comm, h.Comm)
 	_, err := OpenLocal(1, Config{History: t.TempDir(), HistorySignal: "NONSENSE"})
 	require.ErrorIs(t, err, ErrInvalid)
+}
+
+// One job that has several communicators leaves one verdict, in which ranks have the job's numbers: a rank sleeps, or
+// calls the two in another order than the others, and the others end as programs do. A part of Split that has no name
+// of its own has its ID in errors; its history has the process and the number of each rank.
+func TestHangsOfTwoCommunicators(t *testing.T) {
+	t.Parallel()
+	const n, bad = 4, 2
+	kinds := []string{"another order", "sleeps", "sleeps before the part"}
+	for _, kind := range kinds[:tier.Count(1, len(kinds))] {
+		dir := t.TempDir()
+		world, err := OpenLocal(n, Config{Timeout: tier.Soon(1500 * time.Millisecond), History: dir, Name: "job"})
+		require.NoError(t, err)
+		var wg, survivors sync.WaitGroup
+		release := make(chan struct{})
+		parts := make([]*Comm, n)
+		survivors.Add(n - 1)
+		for r, c := range world {
+			wg.Go(func() {
+				part, err := c.Split(t.Context(), 0, -r)
+				if !assert.NoError(t, err) {
+					return
+				}
+				parts[r] = part
+				calls := []*Comm{c, part, c, part}
+				switch {
+				case r == bad && kind == "sleeps":
+					calls = calls[:2]
+				case r == bad && kind == "sleeps before the part":
+					calls = calls[:3]
+				case r == bad:
+					calls = []*Comm{c, part, part, c}
+				}
+				for _, of := range calls {
+					if err = AllReduce(of, []int32{1}, Sum); err != nil {
+						break
+					}
+				}
+				if r == bad {
+					<-release
+					return
+				}
+				defer survivors.Done()
+				e, is := err.(*Error)
+				if !assert.True(t, is, "%s: %v", kind, err) {
+					return
+				}
+				if e.Comm == part.life.ID() {
+					assert.Contains(t, e.Error(), " of job (communicator "+e.Comm+"): rank ")
+				} else {
+					assert.Contains(t, e.Error(), " of job: rank ")
+				}
+			})
+		}
+		survivors.Wait()
+		close(release)
+		wg.Wait()
+		var records []history.Record
+		require.Eventually(t, func() bool { // the sleeper writes on its own time
+			records, _, err = history.Read(dir)
+			return err == nil && len(records) == 2*n
+		}, 10*time.Second, 10*time.Millisecond, "a process that has failed in one communicator writes both")
+		for _, r := range records {
+			require.Len(t, r.Members, n)
+			if r.Origin != "" {
+				require.Equal(t, world[0].life.ID(), r.Origin)
+				require.Equal(t, n-1-r.Rank, r.Members[r.Rank].Number)
+			}
+		}
+		jobs := histories.Jobs(records, nil)
+		require.Len(t, jobs, 1)
+		a := why.Judge(jobs[0])
+		require.Equal(t, []int{bad}, a.Culprits, "%s: %s %v", kind, a.Sentence, a.Notes)
+		for _, c := range append(world, parts...) {
+			c.Close()
+		}
+	}
 }

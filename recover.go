@@ -69,6 +69,8 @@ func regroup(ctx context.Context, c *Comm) (*Comm, error) {
 		return nil, err
 	}
 	cfg := c.cfg
+	cfg.made = c.line()
+	cfg.made.after = c.life.ID()
 	for i, r := range left.Members {
 		if r == c.Rank() {
 			cfg.Rank, cfg.Size, cfg.ID = i, len(left.Members), nil

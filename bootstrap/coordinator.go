@@ -42,6 +42,9 @@ type coordinator struct {
 	regrouping func(members []int)
 	failed     func(Failure) // called with the first failure; must not block
 	severed    severed
+	land       geography
+	inquest    *inquest // nil while there is none
+	unreached  []int    // ranks whose hosts have answered nothing
 	here       int
 	settled    *sync.Cond // pending became nil
 }
@@ -51,8 +54,9 @@ type complaint struct {
 	Failure
 	from    int // the rank that complains; -1 is the coordinator itself
 	timer   *time.Timer
-	leaving bool // from waits to leave
-	polls   int  // see undecided
+	leaving bool   // from waits to leave
+	losses  []loss // if it is of connections that broke: the first, and those of which others complain meanwhile
+	polls   int    // see undecided
 }
 
 func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinator {
@@ -88,6 +92,10 @@ func (r *coordinator) hear(rank int, m message) bool {
 	case *withdraw:
 		return r.withdraw(rank, m)
 	case *fail:
+		if slices.ContainsFunc(m.Culprits, func(q int) bool { return q < 0 || q >= r.size }) ||
+			m.Broken && (!slices.Contains(m.Culprits, rank) || len(m.Culprits) == 2 && m.Culprits[0] == m.Culprits[1]) {
+			return false
+		}
 		r.complain(rank, m)
 	case *leave:
 		r.locate(rank, m)
@@ -105,6 +113,8 @@ func (r *coordinator) hear(rank int, m message) bool {
 		r.late(rank, m.Position)
 	case *regroup:
 		r.regroup(rank, m)
+	case *knocked:
+		r.knocked(rank, m)
 	case *giveUp: // crossed with the start: the rank goes on with that
 	default:
 		return false
@@ -123,10 +133,31 @@ func (r *coordinator) lost(rank int, why string) {
 	}
 	r.depart(rank)
 	r.musters.deserted(rank, why)
+	if r.inquest != nil && !r.inquest.concerns(rank) { // it ends because of what the inquest is about
+		return
+	}
 	if !r.failing[rank] { // else the rank's own reason settles or was told
+		r.inquest = nil
 		r.announce(&Failure{Rank: rank, Culprits: []int{rank}, Died: true, Reason: why})
 		r.forget() // this death is the cause of the complaint
 	}
+}
+
+// unheard notes that a rank's connection has ended because its host answers nothing. Either of the two hosts may be cut
+// off, or the path between them.
+func (r *coordinator) unheard(rank int, why string) {
+	r.mu.Lock()
+	if !r.land.several() || r.gone[rank] || r.land.places[rank] == r.land.hub {
+		r.mu.Unlock()
+		r.lost(rank, why)
+		return
+	}
+	defer r.mu.Unlock()
+	defer r.part(rank, Apart)
+	r.depart(rank)
+	r.musters.deserted(rank, why)
+	r.unreached = append(r.unreached, rank)
+	r.investigate(func(q *inquest) { q.lost[rank] = why })
 }
 
 func (r *coordinator) complain(rank int, m *fail) {
@@ -134,18 +165,43 @@ func (r *coordinator) complain(rank int, m *fail) {
 		return
 	}
 	r.failing[rank], r.quit[rank] = true, len(m.Culprits) == 0
-	if r.pending != nil || len(r.audience(rank)) == 0 {
+	culprit := rank // who may have left, which explains all
+	if m.Broken && len(m.Culprits) == 1 {
+		culprit = -1
+	} else if m.Broken {
+		culprit = m.Culprits[0] + m.Culprits[1] - rank
+	} else if len(m.Culprits) == 1 {
+		culprit = m.Culprits[0]
+	}
+	switch p, q := r.pending, r.inquest; {
+	case len(r.audience(-1)) == 0:
+		return
+	case r.failure != nil: // all others know of it
+		if !r.told[rank] && !r.quit[rank] {
+			r.told[rank] = true
+			r.tell([]int{rank}, &failed{*r.failure})
+		}
+		return
+	case m.Broken && q != nil:
+		q.losses = append(q.losses, loss{rank, culprit, m.Silent})
+		return
+	case m.Broken && p != nil && p.losses != nil:
+		p.losses = append(p.losses, loss{rank, culprit, m.Silent})
+		return
+	case p != nil || q != nil:
 		return
 	}
-	culprits := m.Culprits
-	if len(culprits) == 0 {
-		culprits = []int{rank}
+	p := &complaint{Failure: Failure{Rank: rank, Culprits: m.Culprits, Reason: m.Reason}, from: rank}
+	p.Path = len(m.Culprits) == 2 && m.Broken
+	if m.Broken {
+		p.losses = []loss{{rank, culprit, m.Silent}}
+	} else if len(m.Culprits) == 0 {
+		p.Culprits = []int{rank}
 	}
-	f := Failure{Rank: rank, Culprits: culprits, Reason: m.Reason}
-	if last, left := r.ledger.ends[culprits[0]]; left && len(culprits) == 1 { // all get the same failure
-		f = *(&departure{culprits[0], last}).failure()
+	if last, left := r.ledger.ends[culprit]; left { // all get the same failure
+		p.Failure, p.losses = *(&departure{culprit, last}).failure(), nil
 	}
-	r.await(&complaint{Failure: f, from: rank})
+	r.await(p)
 }
 
 // await announces a complaint after settle, unless it is forgotten before.
@@ -159,6 +215,10 @@ func (r *coordinator) await(p *complaint) {
 		if late := r.undecided(p); len(late) > 0 {
 			r.tell(late, &where{})
 			p.timer.Reset(settle)
+			return
+		}
+		if r.apart(p.losses) {
+			r.investigate(func(q *inquest) { q.losses, q.reason = p.losses, p.Reason })
 			return
 		}
 		r.announce(&p.Failure)
@@ -247,7 +307,7 @@ func (r *coordinator) judge() bool {
 		return false
 	case len(r.audience(-1)) == 0:
 	case r.pending != nil:
-		r.pending.Failure = *v
+		r.pending.Failure, r.pending.losses = *v, nil
 	default:
 		r.await(&complaint{Failure: *v, from: -1})
 	}
@@ -274,7 +334,12 @@ func (r *coordinator) announce(f *Failure) {
 		r.failure = f
 		r.failed(*f)
 	}
-	to := r.audience(f.Rank)
+	to := slices.DeleteFunc(r.audience(-1), func(q int) bool { return slices.Equal(f.Culprits, []int{q}) && q == f.Rank })
+	for _, q := range r.unreached { // they may hear it later
+		if !r.told[q] {
+			to = append(to, q)
+		}
+	}
 	for _, q := range to {
 		r.told[q] = true
 	}
@@ -289,8 +354,7 @@ func (r *coordinator) announce(f *Failure) {
 	r.mustered()
 }
 
-// audience are the ranks that are told of a failure of rank: all others, except
-// ranks that know of a failure already.
+// audience are all ranks but one, and but those that know of a failure already.
 func (r *coordinator) audience(rank int) []int {
 	return slices.DeleteFunc(r.others(rank), func(q int) bool { return r.told[q] })
 }

@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
+
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // ErrClosed is the error of a call on a closed Group.
@@ -19,7 +21,10 @@ type Failure struct {
 	// Culprits are the ranks to blame, ascending, as far as is known: they died, left or gave up,
 	// make another call than most, or do not come. All ranks get the same list.
 	Culprits []int
+	// Candidates are, where there is no proof, the ranks of which some may be to blame, or the network between them.
+	Candidates []int
 
+	Path     bool          // both Culprits live, and nothing passes between them
 	Disagree *Disagreement // two ranks have begun different calls
 	Left     bool          // Rank has left in order, and another waits in a later collective
 	Number   uint64        // with Left: the last collective that Rank had begun, 0 if none
@@ -37,6 +42,13 @@ func (f *Failure) Error() string {
 	case f.Left:
 		return fmt.Sprintf("rank %d has left after collective #%d, and others wait for it in a later one", f.Rank, f.Number)
 	}
+	if len(f.Candidates) > 0 {
+		return f.Reason + f.Doubt()
+	}
+	if f.Path && f.Rank < 0 {
+		return fmt.Sprintf("nothing passes between the hosts of %s, and both are well: %s", history.Ranks(f.Culprits),
+			f.Reason)
+	}
 	who := fmt.Sprintf("rank %d", f.Rank)
 	if f.Rank < 0 {
 		who = "the process that serves the rendezvous"
@@ -45,6 +57,15 @@ func (f *Failure) Error() string {
 		return fmt.Sprintf("%s died: %s", who, f.Reason)
 	}
 	return fmt.Sprintf("%s failed: %s", who, f.Reason)
+}
+
+// Doubt says that it cannot be known who is to blame, with the Candidates; it is empty if there are none.
+func (f *Failure) Doubt() string {
+	if len(f.Candidates) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; who is to blame cannot be known: %s, or the network between them (ringo check)",
+		history.Ranks(f.Candidates))
 }
 
 // A JoinError says why Join failed.

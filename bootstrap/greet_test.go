@@ -115,7 +115,7 @@ func TestOtherVersion(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Join(within(t, 50*time.Millisecond), id, 1, 2, JoinOptions{})
 	require.ErrorContains(t, err,
-		`it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 5": use one release of ringo everywhere`)
+		`it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 6": use one release of ringo everywhere`)
 
 	id, log := hubAt(t)
 	c, err := net.Dial("tcp", id.Addr())

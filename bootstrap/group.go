@@ -40,7 +40,16 @@ type Group interface {
 	// until the message is on its way.
 	Fail(reason string, culprits ...int)
 
-	// Failed is closed at the first failure of any other rank. Failure returns
+	// FailWith is Fail of a rank whose connection with a peer broke, silently if the peer's host answered nothing
+	// (IsSilence). The group finds out which rank, host or path is to
+	// blame, and tells this rank too, within InquestTime.
+	FailWith(reason string, peer int, silent bool)
+
+	// Seek finds out why the hub does not answer, and makes that the Failure. It waits for InquestTime at most.
+	Seek()
+
+	// Failed is closed at the first failure of any other rank, or when the group answers this one's complaint. Failure
+	// returns
 	// that failure, nil before. If several ranks fail for one reason, the failure
 	// names a rank that died rather than one that complains, and else the first.
 	Failed() <-chan struct{}

@@ -65,8 +65,10 @@ func portIn(address string) string {
 }
 
 func (j *joiner) closePort() {
-	if j.port != nil {
-		j.port.Close()
+	for _, ln := range []net.Listener{j.port, j.eye} {
+		if ln != nil {
+			ln.Close()
+		}
 	}
 }
 
@@ -88,7 +90,9 @@ func (j *joiner) inherit(m *member, s *start) {
 		m.estate.port = j.port
 		return
 	}
-	j.closePort()
+	if j.port != nil {
+		j.port.Close()
+	}
 }
 
 // takePort returns the heir's port once, then nil.

@@ -48,6 +48,7 @@ type hub struct {
 	verdict     *refusal       // why the group will never start
 	coordinator *coordinator   // nil until the group has started
 	began       time.Time      // when the group started
+	later       []func()       // what ranks of this process are yet to hear, nil mostly; under mu of the coordinator
 	ended       map[int]string // by rank: how its process has ended; see Gone
 	heard       chan struct{}  // closed and replaced when ended grows
 	seated      int            // connections of ranks that are open
@@ -97,12 +98,18 @@ func (h *hub) serve(conn net.Conn) {
 		h.visited(&s.claim)
 		return
 	}
-	defer s.link.close()
 	if !h.sit(s) {
 		s.link.flush(flushTime)
+		s.link.close()
 		return
 	}
-	if why := h.listen(s); !h.hasMoved(s) {
+	why, silent := h.listen(s)
+	if r := h.started(); silent && r != nil && !h.hasMoved(s) { // the link stays: what is sent may arrive later
+		r.unheard(s.Rank, why)
+	} else {
+		defer s.link.close()
+	}
+	if !h.hasMoved(s) {
 		if r := h.started(); r != nil {
 			switch how := h.outcome(r, s.Rank); how {
 			case "":
@@ -275,21 +282,9 @@ func (h *hub) start() {
 	roster := h.lobby.settle(h.ended)
 	hosts := h.lobby.hosts()
 	h.began = time.Now()
-	h.coordinator = newCoordinator(h.lobby.size, hosts, func(to []int, m message) {
-		var frame []byte
-		for _, rank := range to {
-			s := h.lobby.seats[rank]
-			if s.ear != nil {
-				s.ear(m)
-				continue
-			}
-			if frame == nil {
-				frame = encode(m)
-			}
-			s.link.sendFrame(frame)
-		}
-	})
+	h.coordinator = newCoordinator(h.lobby.size, hosts, h.tell)
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
+	h.coordinator.land = h.lobby.geography(cmp.Or(h.opt.machine, machineID()))
 	h.coordinator.failed = h.failed
 	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
 	if roster != nil {
@@ -297,6 +292,7 @@ func (h *hub) start() {
 	}
 	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
 	heirs := h.lobby.heirs()
+	h.coordinator.land.witnesses(h.lobby.seats, starts)
 	for rank := range starts {
 		h.coordinator.heads[rank] = starts[rank].Head
 		starts[rank].Pulse, starts[rank].Heirs = h.pulsePort, heirs
@@ -307,6 +303,42 @@ func (h *hub) start() {
 		return
 	}
 	h.endLater(h.closeDoor)
+}
+
+// tell sends a message to ranks. Those of this process hear of a failure when it is on its way to the others, as the
+// process may end on it. Under mu of the coordinator.
+func (h *hub) tell(to []int, m message) {
+	var frame []byte
+	for _, rank := range to {
+		s := h.lobby.seats[rank]
+		if s.ear == nil {
+			if frame == nil {
+				frame = encode(m)
+			}
+			s.link.sendFrame(frame)
+		}
+	}
+	if _, fails := m.(*failed); fails && frame != nil && h.later == nil {
+		h.later = []func(){}
+		go func() {
+			h.flushLinks()
+			r := h.started()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, hear := range h.later {
+				hear()
+			}
+			h.later = nil
+		}()
+	}
+	for _, rank := range to {
+		switch s := h.lobby.seats[rank]; {
+		case s.ear != nil && h.later != nil:
+			h.later = append(h.later, func() { s.ear(m) })
+		case s.ear != nil:
+			s.ear(m)
+		}
+	}
 }
 
 // refuseAll ends a group that can never start. Under mu.
@@ -324,12 +356,13 @@ func (h *hub) endLater(f func()) {
 	h.timer = time.AfterFunc(h.linger, f)
 }
 
-// listen reads a rank's messages until its connection ends. why is the reason.
-func (h *hub) listen(s *seat) (why string) {
+// listen reads a rank's messages until its connection ends. why is the reason; silent is that the other host answers
+// nothing.
+func (h *hub) listen(s *seat) (why string, silent bool) {
 	for {
 		m, err := s.link.receive(maxBlob + 64)
 		if err != nil {
-			return explain(err)
+			return explain(err), IsSilence(err)
 		}
 		r := h.started()
 		if r == nil {
@@ -337,7 +370,7 @@ func (h *hub) listen(s *seat) (why string) {
 			continue
 		}
 		if !r.hear(s.Rank, m) {
-			return fmt.Sprintf("it sent what it must not: %T", m)
+			return fmt.Sprintf("it sent what it must not: %T", m), false
 		}
 		if l, ok := m.(*leave); ok && !l.Stays {
 			s.link.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
@@ -457,6 +490,11 @@ func (h *hub) rose(s *seat, why string) {
 // The group has started: neither coordinator nor seats change any more.
 func (h *hub) flush() {
 	h.started().waitSettled()
+	h.flushLinks()
+}
+
+// flushLinks is flush without what is yet to settle.
+func (h *hub) flushLinks() {
 	end := time.Now().Add(flushTime)
 	for _, s := range h.lobby.seats {
 		s.link.flush(max(time.Until(end), 0))

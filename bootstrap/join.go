@@ -148,6 +148,7 @@ type joiner struct {
 	roster  *Roster // with partial: who has come
 
 	port net.Listener // of a rank that may be an heir
+	eye  net.Listener // of a rank that may be a witness
 }
 
 // strangerTime is the time after which Join warns that another process answers.
@@ -332,7 +333,8 @@ func refusedByTLS(err error) bool {
 // be seated. Before the hub's proof no message of the hub is believed.
 func (j *joiner) greet(l *link) error {
 	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: hostname(),
-		Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr())}
+		Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr()),
+		Witness: j.claimWitness()}
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err
 	}
@@ -456,10 +458,12 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		if port := m.takePort(); port != nil {
 			port.Close()
 		}
+		m.witness.close()
 		l.close()
 	}
 	m.feel = j.feel(l, s.Pulse)
 	j.inherit(m, s)
+	j.observe(m, s)
 	m.flush = func() {
 		l.flush(flushTime)
 		if h != nil {
@@ -515,6 +519,7 @@ func pump(l *link, m *member) (why string) {
 	for {
 		msg, err := l.receive(maxBody)
 		if err != nil {
+			m.silence.Store(IsSilence(err))
 			return explain(err)
 		}
 		m.hear(msg)

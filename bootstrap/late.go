@@ -2,9 +2,10 @@ package bootstrap
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // TrialTime is how long the ranks have to tell where they were stopped, after one of them has
@@ -25,7 +26,7 @@ type Stopped struct {
 
 // A Lateness is why an operation ran out of time.
 type Lateness struct {
-	Reason  history.Reason
+	Reason  judge.Reason
 	Call    Called        // the collective that ranks waited in, zero if they waited in a Send or Recv
 	Waiting []int         // who waited there, ascending; at most 1024
 	Waited  time.Duration // the longest wait of these
@@ -81,25 +82,33 @@ func (r *coordinator) conclude(t *trial) {
 	if said == nil || r.judge() || len(r.audience(-1)) == 0 {
 		return
 	}
-	r.announce(verdictOf(r.size, said, r.gone))
-	r.forget() // complaints are consequences
+	f := verdictOf(r.size, said, r.gone)
+	far := func(rank int) bool { return r.land.places[rank] != r.land.hub }
+	switch {
+	case r.inquest != nil:
+	case f.Late.Reason == judge.Silent && r.land.several() && slices.ContainsFunc(f.Culprits, far):
+		r.investigate(func(q *inquest) { q.late = f })
+	default:
+		r.announce(f)
+		r.forget() // complaints are consequences
+	}
 }
 
 // verdictOf is the Failure that follows from where ranks were stopped, by the positions they said.
 func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
-	states := make([]history.State, size)
+	states := make([]judge.State, size)
 	for q := range states {
 		p, heard := said[q]
-		states[q] = history.State{Rank: q, Heard: heard, Peer: -1}
+		states[q] = judge.State{Rank: q, Heard: heard, Peer: -1}
 		if heard {
 			s := p.Stop
-			states[q] = history.State{Rank: q, Heard: true, Last: max(s.Last, s.At), Unsure: s.Unsure, At: s.At, Peer: s.Peer,
+			states[q] = judge.State{Rank: q, Heard: true, Last: max(s.Last, s.At), Unsure: s.Unsure, At: s.At, Peer: s.Peer,
 				Sending: s.Sending, Round: s.Round, Step: s.Step}
 		} else if gone[q] { // it left in order, and no rank waits for it, else judge had found that
 			states[q].Heard, states[q].Last = true, ^uint64(0)
 		}
 	}
-	v := history.Blame(states)
+	v := judge.Waits(states)
 	l := &Lateness{Reason: v.Reason, Call: Called{Number: v.Number}, Waiting: v.Waiting[:min(len(v.Waiting), maxListed)]}
 	for _, q := range v.Waiting {
 		p := said[q]
@@ -113,8 +122,8 @@ func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
 			}
 		}
 	}
-	if v.Reason == history.Link && l.Still < l.Waited/2 {
-		l.Reason, v.Culprits = history.Slow, nil // the machine or its network is only slow, or has just failed
+	if v.Reason == judge.Link && l.Still < l.Waited/2 {
+		l.Reason, v.Culprits = judge.Slow, nil // the machine or its network is only slow, or has just failed
 	}
 	if len(v.Culprits) > 0 {
 		if calls := said[v.Culprits[0]].Calls; len(calls) > 0 {

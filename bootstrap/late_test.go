@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // stopped is a rank that was stopped in its last collective, and waited for another.
@@ -41,30 +41,30 @@ func TestTrial(t *testing.T) {
 		name     string
 		words    []word
 		after    time.Duration
-		reason   history.Reason
+		reason   judge.Reason
 		culprits []int
 		waiting  []int
 	}{
 		{"one never came", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: outside("aa")},
 			{rank: 1, m: stopped("aab", 2)}},
-			0, history.Absent, []int{2}, []int{0, 1}},
+			0, judge.Absent, []int{2}, []int{0, 1}},
 		{"one answers nothing", []word{{rank: 1, m: stopped("aab", 2)}, {rank: 0, m: stopped("aab", 1)}},
-			TrialTime, history.Silent, []int{2}, []int{0, 1}},
+			TrialTime, judge.Silent, []int{2}, []int{0, 1}},
 		{"one dies meanwhile, which explains it",
 			[]word{{rank: 1, m: stopped("aab", 2)}, {rank: 0, m: stopped("aab", 1)}, {rank: 2, lost: "killed"}},
 			0, 0, []int{2}, nil},
 		{"one left before, after the call", []word{{rank: 2, m: &leave{known: known{true, at(1, "aab")}}},
 			{rank: 1, m: stopped("aab", 0)}, {rank: 0, m: stopped("aab", 1)}},
-			0, history.Link, []int{0, 1}, []int{0, 1}},
+			0, judge.Link, []int{0, 1}, []int{0, 1}},
 		{"calls that differ", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: stopped("aac", 0)},
 			{rank: 1, m: stopped("aab", 2)}},
 			settle, 0, []int{2}, nil},
 		{"a link that has moved data", []word{{rank: 0, m: stopped("b", 1)}, {rank: 2, m: moved(2*time.Second, 0)},
-			{rank: 1, m: moved(0, 2)}}, 0, history.Slow, nil, []int{0, 1, 2}},
+			{rank: 1, m: moved(0, 2)}}, 0, judge.Slow, nil, []int{0, 1, 2}},
 		{"a link that has not", []word{{rank: 0, m: stopped("b", 1)}, {rank: 2, m: moved(3*time.Second, 0)},
-			{rank: 1, m: moved(0, 2)}}, 0, history.Link, []int{0, 1}, []int{0, 1, 2}},
+			{rank: 1, m: moved(0, 2)}}, 0, judge.Link, []int{0, 1}, []int{0, 1, 2}},
 		{"a link", []word{{rank: 0, m: stopped("b", 2)}, {rank: 2, m: outside("b")}, {rank: 1, m: outside("b")}},
-			0, history.Link, []int{0, 2}, []int{0}},
+			0, judge.Link, []int{0, 2}, []int{0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -146,14 +146,14 @@ func TestLate(t *testing.T) {
 // A failed message without the culprits that its Lateness's text names, such as both ends of a link, is malformed.
 func TestParseLateness(t *testing.T) {
 	for _, bad := range []failed{
-		{Failure{Rank: -1, Late: &Lateness{Reason: history.Link}}},
-		{Failure{Rank: -1, Culprits: []int{1}, Late: &Lateness{Reason: history.Link}}},
-		{Failure{Rank: -1, Late: &Lateness{Reason: history.Absent}}},
+		{Failure{Rank: -1, Late: &Lateness{Reason: judge.Link}}},
+		{Failure{Rank: -1, Culprits: []int{1}, Late: &Lateness{Reason: judge.Link}}},
+		{Failure{Rank: -1, Late: &Lateness{Reason: judge.Absent}}},
 		{Failure{Rank: -1, Late: &Lateness{Last: Called{Number: 1}}}},
-		{Failure{Rank: -1, Culprits: []int{1}, Late: &Lateness{Reason: history.Reasons}}},
+		{Failure{Rank: -1, Culprits: []int{1}, Late: &Lateness{Reason: judge.Reasons}}},
 	} {
 		require.Error(t, new(failed).Parse(bad.Append(nil)), "%v", bad.Late.Reason)
 	}
-	good := failed{Failure{Rank: -1, Culprits: []int{1, 2}, Late: &Lateness{Reason: history.Link}}}
+	good := failed{Failure{Rank: -1, Culprits: []int{1, 2}, Late: &Lateness{Reason: judge.Link}}}
 	require.NoError(t, new(failed).Parse(good.Append(nil)))
 }

@@ -16,6 +16,7 @@ const (
 	probeInterval   = 2 * time.Second
 	probeCount      = 5 // … and given up after 5 + 5 × 2 seconds
 	silence         = idleBeforeProbe + probeCount*probeInterval
+	unanswered      = 3 // how many tries in a row a host must leave without an answer to count as silent
 	looks           = 3 // number of looks within silence at the bytes that a host has not acknowledged
 )
 
@@ -110,13 +111,22 @@ func (l *link) look() {
 	if l.broken {
 		return
 	}
-	pending, silent := unacknowledged(l.tcp, l.patience)
+	pending, silent := unacknowledged(l.tcp, l.patience, unanswered)
 	if silent {
 		l.conn.SetReadDeadline(time.Unix(1, 0)) // the reader returns the reason
 	}
 	if pending || l.writing != nil {
 		l.watch()
 	}
+}
+
+// hears reports whether the host at the other end is known to have acknowledged what was sent, or anything within d.
+func (l *link) hears(d time.Duration) bool {
+	if l.tcp == nil || !acknowledges {
+		return false
+	}
+	pending, silent := unacknowledged(l.tcp, d, 0)
+	return !pending || !silent
 }
 
 // flush waits until all sent frames are with the kernel, at most d.

@@ -10,13 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unanswered is how many tries in a row a host must leave without an answer to count as silent.
-const unanswered = 3
-
 // unacknowledged reports whether the other kernel has yet to acknowledge bytes, and whether it has been silent for d
-// although it was asked. The kernel of a stopped process answers, even when its buffers are full; TCP_USER_TIMEOUT
-// would end that connection too.
-func unacknowledged(c *net.TCPConn, d time.Duration) (pending, silent bool) {
+// although it was asked so many times in a row. The kernel of a stopped process answers, even when its buffers are
+// full; TCP_USER_TIMEOUT would end that connection too.
+func unacknowledged(c *net.TCPConn, d time.Duration, times int) (pending, silent bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return false, false
@@ -27,8 +24,11 @@ func unacknowledged(c *net.TCPConn, d time.Duration) (pending, silent bool) {
 		return false, false
 	}
 	answered := time.Duration(i.Last_ack_recv) * time.Millisecond
-	return i.Unacked > 0 || i.Notsent_bytes > 0, answered >= d && max(i.Retransmits, i.Probes) >= unanswered
+	return i.Unacked > 0 || i.Notsent_bytes > 0, answered >= d && int(max(i.Retransmits, i.Probes)) >= times
 }
+
+// acknowledges reports whether unacknowledged knows anything.
+const acknowledges = true
 
 // machineID names this machine and its network namespace, to which abstract sockets belong. It is ""
 // if that is not known.

@@ -9,7 +9,10 @@ import (
 )
 
 // unacknowledged is not known on this system.
-func unacknowledged(*net.TCPConn, time.Duration) (pending, silent bool) { return false, false }
+func unacknowledged(*net.TCPConn, time.Duration, int) (pending, silent bool) { return false, false }
+
+// acknowledges reports whether unacknowledged knows anything.
+const acknowledges = false
 
 // machineID is "": without abstract sockets ranks cannot share results, see head.
 func machineID() string { return "" }

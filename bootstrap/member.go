@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,9 +51,17 @@ type member struct {
 	head   int   // of this rank's machine, -1 if it has none
 	giving *head // nil unless this rank is a head
 
-	stays   bool          // has left by Leave, and waits for the others
-	parted  int           // the last stage that all ranks have come to
-	parting chan struct{} // closed when parted grows
+	stays       bool          // has left by Leave, and waits for the others
+	parted      int           // the last stage that all ranks have come to
+	parting     chan struct{} // closed when parted grows
+	here, there []int         // ranks of this rank's host and of the hub's, nil if not known
+	witnesses   []heir
+	witness     *witness // nil unless this rank is one
+	// asks a witness, and tells it that this rank's host has lost the hub; false: the witness's host answers nothing
+	ask     func(ctx context.Context, address string, home int, lost bool) (s statement, lives bool)
+	knock   func(ctx context.Context, address string) bool // reports whether a host answers
+	silence atomic.Bool                                    // the connection to the hub has ended in silence
+
 	ended   chan struct{} // closed when the way to the coordinator has ended
 	mourned chan struct{} // closed when the reason for ended is known, as far as possible
 	hubDied bool          // the process that serves the hub has died
@@ -138,6 +147,8 @@ func (m *member) hear(msg message) {
 		m.silent = msg.Ranks
 	case *where:
 		go m.answer() // the coordinator may be locked while it asks
+	case *knock:
+		go m.knocks(msg)
 	case *halt:
 		if m.onHalt != nil {
 			go m.onHalt()
@@ -235,6 +246,9 @@ func (m *member) lost(why string) {
 		return
 	}
 	f := m.mourn(why)
+	if m.silence.Load() { // it may arrive, and says why this process ends
+		m.say(&fail{Reason: f.Error(), Culprits: []int{m.rank}, Broken: true, Silent: true})
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if isClosed(m.closed) {
@@ -268,11 +282,19 @@ func (m *member) parts() bool {
 }
 
 func (m *member) Fail(reason string, culprits ...int) {
+	m.failBy(&fail{Reason: reason, Culprits: culprits})
+}
+
+func (m *member) FailWith(reason string, peer int, silent bool) {
+	m.failBy(&fail{Reason: reason, Culprits: []int{min(m.rank, peer), max(m.rank, peer)}, Broken: true, Silent: silent})
+}
+
+func (m *member) failBy(f *fail) {
 	m.failOnce.Do(func() {
 		if isClosed(m.closed) {
 			return
 		}
-		m.send(&fail{Reason: reason, Culprits: culprits})
+		m.send(f)
 		m.flush()
 	})
 }
@@ -357,6 +379,37 @@ func (m *member) position() known {
 		return known{}
 	}
 	return known{true, p.recent()}
+}
+
+// knocks answers a knock.
+func (m *member) knocks(k *knock) {
+	ctx, cancel := m.whileOpen(knockTime)
+	defer cancel()
+	answer := &knocked{Stage: k.Stage}
+	if m.knock != nil && len(k.At) > 0 { // else it cannot know
+		answer.Heard = make([]bool, len(k.At))
+	}
+	var all sync.WaitGroup
+	for i := range answer.Heard {
+		if at := k.At[i]; at != "" {
+			all.Go(func() { answer.Heard[i] = m.knock(ctx, at) })
+		}
+	}
+	all.Wait()
+	m.say(answer)
+}
+
+// whileOpen is a context that ends after d, or when this rank leaves.
+func (m *member) whileOpen(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	go func() {
+		select {
+		case <-m.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // send sends the coordinator a message, in order.

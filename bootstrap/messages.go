@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // claim identifies the rank. It is part of the rank's proof in the handshake, and no message
@@ -19,20 +19,22 @@ type claim struct {
 	Partial    bool   // the group may begin without ranks that do not come; the same for all ranks
 	Card       []byte // with Partial: for the Roster
 	Port       int    // of the rank, where others meet if the rank is an heir; 0 if it has none
+	Witness    int    // a port of the rank, where others ask what it hears; 0 if it has none
 	Rival      []byte // not empty: no rank comes, but the hub of that name asks which hub answers
 }
 
 func (m *claim) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
 	b = appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Machine)
-	return appendBlob(appendU32(appendBlob(appendFlag(b, m.Partial), m.Card), m.Port), m.Rival)
+	b = appendU32(appendU32(appendBlob(appendFlag(b, m.Partial), m.Card), m.Port), m.Witness)
+	return appendBlob(b, m.Rival)
 }
 
 func (m *claim) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
 	m.Hosts, m.Host, m.Machine = f.flag(), f.text(), f.text()
-	m.Partial, m.Card, m.Port = f.flag(), f.blob(MaxCard), f.count(math.MaxUint16)
+	m.Partial, m.Card, m.Port, m.Witness = f.flag(), f.blob(MaxCard), f.count(math.MaxUint16), f.count(math.MaxUint16)
 	m.Rival = f.blob(auth.NonceLen)
 	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
 		f.bad = true
@@ -87,6 +89,10 @@ type start struct {
 	Apart  bool  // some takers are in other processes
 	Pulse  int   // a port at the hub's address that is open as long as its process lives; 0 if there is none
 	Heirs  []heir
+
+	Here, There []int  // ranks on this rank's host and on the hub's, the lowest maxNamed; nil if the host is one
+	Witness     bool   // this rank is a witness for others
+	Witnesses   []heir // of other hosts, for this rank
 }
 
 func (*start) kind() kind { return kStart }
@@ -94,7 +100,13 @@ func (*start) kind() kind { return kStart }
 func (m *start) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendRanks(append(b, m.Salt[:]...), m.Hosts), m.Head), m.Takers)
 	b = appendU32(appendU32(appendFlag(b, m.Apart), m.Pulse), len(m.Heirs))
-	for _, h := range m.Heirs {
+	b = appendHeirs(b, m.Heirs)
+	b = appendFlag(appendRanks(appendRanks(b, m.Here), m.There), m.Witness)
+	return appendHeirs(appendU32(b, len(m.Witnesses)), m.Witnesses)
+}
+
+func appendHeirs(b []byte, all []heir) []byte {
+	for _, h := range all {
 		b = appendText(appendU32(b, h.Rank), h.Addr)
 	}
 	return b
@@ -106,6 +118,10 @@ func (m *start) Parse(b []byte) error {
 	m.Hosts, m.Head, m.Takers, m.Apart, m.Pulse = f.ranks(), f.rank(), int(f.u32()), f.flag(), f.count(math.MaxUint16)
 	for range f.count(maxHeirs) {
 		m.Heirs = append(m.Heirs, heir{f.rank(), f.text()})
+	}
+	m.Here, m.There, m.Witness = f.ranks(), f.ranks(), f.flag()
+	for range f.count(maxWitnesses) {
+		m.Witnesses = append(m.Witnesses, heir{f.rank(), f.text()})
 	}
 	return f.end()
 }
@@ -220,15 +236,22 @@ func (m *withdrawn) Parse(b []byte) error {
 type fail struct {
 	Reason   string
 	Culprits []int // none: the rank itself
+	Broken   bool  // its connection with the other one of two Culprits broke, with the hub if it is the only one
+	Silent   bool  // likewise, because that one's host answered nothing
 }
 
 func (*fail) kind() kind { return kFail }
 
-func (m *fail) Append(b []byte) []byte { return appendRanks(appendText(b, m.Reason), m.Culprits) }
+func (m *fail) Append(b []byte) []byte {
+	return appendFlag(appendFlag(appendRanks(appendText(b, m.Reason), m.Culprits), m.Broken), m.Silent)
+}
 
 func (m *fail) Parse(b []byte) error {
 	f := fields{b: b}
-	m.Reason, m.Culprits = f.text(), f.ranks()
+	m.Reason, m.Culprits, m.Broken, m.Silent = f.text(), f.ranks(), f.flag(), f.flag()
+	if n := len(m.Culprits); m.Broken && n != 1 && n != 2 {
+		return errMalformed
+	}
 	return f.end()
 }
 
@@ -239,7 +262,8 @@ func (*failed) kind() kind { return kFailed }
 
 func (m *failed) Append(b []byte) []byte {
 	b = appendText(appendFlag(appendU32(b, m.Rank), m.Died), m.Reason)
-	b = appendU64(appendFlag(appendRanks(b, m.Culprits), m.Left), m.Number)
+	b = appendFlag(appendRanks(appendRanks(b, m.Culprits), m.Candidates), m.Path)
+	b = appendU64(appendFlag(b, m.Left), m.Number)
 	b = appendFlag(b, m.Disagree != nil)
 	if d := m.Disagree; d != nil {
 		b = appendU32(appendU32(appendU64(b, d.Number), d.RankA), d.RankB)
@@ -260,21 +284,23 @@ func (m *failed) Append(b []byte) []byte {
 // blames reports whether there are as many culprits as the text of the Lateness names.
 func (m *failed) blames() bool {
 	switch l := m.Late; {
-	case l.Reason >= history.Reasons:
+	case l.Reason >= judge.Reasons:
 		return false
-	case l.Reason == history.Link:
+	case l.Reason == judge.Link:
 		return len(m.Culprits) >= 2
-	case l.Reason == history.Slow:
+	case l.Reason == judge.Slow:
+		return len(m.Culprits) == 0 && l.Last == (Called{})
+	case l.Reason == judge.Silent && len(m.Candidates) > 0:
 		return len(m.Culprits) == 0 && l.Last == (Called{})
 	default:
-		return len(m.Culprits) > 0 || l.Reason == history.Unknown && l.Last == (Called{})
+		return len(m.Culprits) > 0 || l.Reason == judge.Unknown && l.Last == (Called{})
 	}
 }
 
 func (m *failed) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Died, m.Reason = f.rank(), f.flag(), f.text()
-	m.Culprits, m.Left, m.Number = f.ranks(), f.flag(), f.u64()
+	m.Culprits, m.Candidates, m.Path, m.Left, m.Number = f.ranks(), f.ranks(), f.flag(), f.flag(), f.u64()
 	if f.flag() {
 		d := &Disagreement{Number: f.u64(), RankA: f.rank(), RankB: f.rank()}
 		copy(d.CallA[:], f.take(len(d.CallA)))
@@ -285,7 +311,7 @@ func (m *failed) Parse(b []byte) error {
 		m.Disagree = d
 	}
 	if f.flag() {
-		m.Late = &Lateness{Reason: history.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()),
+		m.Late = &Lateness{Reason: judge.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()),
 			Still: time.Duration(f.u64()), Call: f.called(), Last: f.called()}
 		if !m.blames() {
 			return errMalformed

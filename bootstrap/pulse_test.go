@@ -63,30 +63,69 @@ func TestPulseIsNobodys(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// mourn names the culprits after the connection to the hub has ended.
+// mourn names the culprits after the connection to the hub has ended, or who may be one.
 func TestMourn(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	feels := func(errs ...error) func(context.Context) error { // the last for good
+		return func(context.Context) error {
+			err := errs[0]
+			errs = errs[min(1, len(errs)-1):]
+			return err
+		}
+	}
 	for name, tt := range map[string]struct {
-		feel  func(context.Context) error
-		hosts []int
-		want  Failure
+		feel      func(context.Context) error
+		hosts     []int
+		silent    bool
+		witnesses string // h: it hears the hub; m: it does not; u: it does not know; t: 3 has told it so; -: no answer
+		culprits  []int
+		may       []int // Candidates
+		says      string
 	}{
-		"it lives": {func(context.Context) error { return nil }, []int{0},
-			Failure{Rank: 2, Culprits: []int{2}, Reason: "its connection to the rendezvous is lost (why)"}},
-		"it has ended": {func(context.Context) error { return refused }, []int{0},
-			Failure{Rank: 0, Culprits: []int{0}, Died: true, Reason: "its process ended without goodbye"}},
-		"no answer": {func(context.Context) error { return syscall.ETIMEDOUT }, []int{0, 3},
-			Failure{Rank: 0, Culprits: []int{0, 2, 3}, Died: true, Reason: "why: its host or this rank's is cut off"}},
-		"no answer of a launcher": {func(context.Context) error { return syscall.ETIMEDOUT }, nil,
-			Failure{Rank: -1, Culprits: []int{2}, Died: true, Reason: "why: its host or this rank's is cut off"}},
-		"not known": {nil, []int{0}, Failure{Rank: 0, Culprits: []int{0}, Died: true,
-			Reason: "why (connection to the rendezvous)"}},
+		"it lives": {feels(nil), []int{0}, false, "", []int{2}, nil,
+			"rank 2 failed: its connection to the rendezvous is lost (why)"},
+		"it has ended": {feels(refused), []int{0}, false, "", []int{0}, nil,
+			"rank 0 died: its process ended without goodbye"},
+		"it is stopped": {feels(errStalled), []int{0}, false, "", []int{0}, nil,
+			"its process answers nothing, and its host does"},
+		"no answer": {feels(syscall.ETIMEDOUT), []int{0, 3}, true, "", nil, []int{0, 2, 3},
+			"answers nothing: why; who is to blame cannot be known: ranks 0, 2 and 3, or the network between them"},
+		"no answer of a launcher": {feels(syscall.ETIMEDOUT), nil, true, "", nil, []int{2},
+			"cannot be known: rank 2, or the"},
+		"not known":              {nil, []int{0}, false, "", []int{0}, nil, "rank 0 died: why (connection to the rendezvous)"},
+		"silence, and not known": {nil, []int{0}, true, "", nil, []int{0, 2}, "cannot be known"},
+		"others have lost it too": {feels(syscall.ETIMEDOUT), []int{0}, true, "mu", []int{0}, nil,
+			"rank 0 died: why, and it answers no other host"},
+		"others hear it": {feels(syscall.ETIMEDOUT), []int{0}, true, "hu", []int{0, 2}, nil,
+			"nothing passes between the hosts of ranks 0 and 2, and both are well"},
+		"others hear it, and now this rank does": {feels(syscall.ETIMEDOUT, nil), []int{0}, true, "h", nil, []int{0, 2},
+			"cannot be known"},
+		"it is back, and others had lost it":      {feels(nil), []int{0}, true, "m", []int{0}, nil, "answers no other host"},
+		"it is back, and others have kept it":     {feels(nil), []int{0}, true, "h", nil, []int{0, 2}, "cannot be known"},
+		"others that are gone had told a witness": {feels(nil), []int{0}, true, "t", []int{0}, nil, "answers no other host"},
+		"others do not know":                      {feels(syscall.ETIMEDOUT), []int{0}, true, "uu", nil, []int{0, 2}, "cannot be known"},
+		"nobody answers": {feels(syscall.ETIMEDOUT), []int{0}, true, "--", nil, []int{0, 2, 4, 5},
+			"cannot be known: ranks 0, 2, 4 and 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMember(2, 4, nil, tt.hosts)
+			m := newMember(2, 6, nil, tt.hosts)
 			m.feel = tt.feel
+			m.up = func(message) {}
+			m.silence.Store(tt.silent)
+			for i, w := range tt.witnesses {
+				m.witnesses = append(m.witnesses, heir{4 + i, string(w)})
+			}
+			m.ask = func(_ context.Context, address string, _ int, _ bool) (statement, bool) {
+				s := statement{seen: map[string]sight{"h": hears, "m": missing}[address]}
+				if address == "t" {
+					s.told = []int{3}
+				}
+				return s, address != "-"
+			}
 			m.lost("why")
-			require.Equal(t, &tt.want, m.Failure())
+			f := m.Failure()
+			require.Equal(t, [][]int{tt.culprits, tt.may}, [][]int{f.Culprits, f.Candidates})
+			require.ErrorContains(t, f, tt.says)
 		})
 	}
 }

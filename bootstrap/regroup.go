@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A Regrouping lists the ranks that go on after a failure, and where they meet, or their group if they have met.
@@ -145,7 +145,7 @@ func (r *coordinator) shown(rank int) {
 // silent reports whether the failure is that this rank answered nothing.
 func (r *coordinator) silent(rank int) bool {
 	f := r.failure
-	return f != nil && f.Late != nil && f.Late.Reason == history.Silent && slices.Contains(f.Culprits, rank)
+	return f != nil && f.Late != nil && f.Late.Reason == judge.Silent && slices.Contains(f.Culprits, rank)
 }
 
 // goOn ends the muster, and tells all ranks which go on. Under mu.
@@ -231,7 +231,7 @@ func (h *hub) failed(f Failure) {
 	if f.Rank >= 0 {
 		f.Rank = h.first([]int{f.Rank})[0]
 	}
-	f.Culprits = h.first(f.Culprits)
+	f.Culprits, f.Candidates = h.first(f.Culprits), h.first(f.Candidates)
 	h.opt.Failed(&f)
 }
 

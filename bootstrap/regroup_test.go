@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // regroupAll calls Regroup on ranks, and joins the new group where it is not made already.
@@ -164,7 +164,7 @@ func TestRegroupWithout(t *testing.T) {
 		}
 		groups[0].Late(stopped("ab", 2).Position)
 		f := awaitFailure(t, groups[1])
-		require.Equal(t, history.Silent, f.Late.Reason)
+		require.Equal(t, judge.Silent, f.Late.Reason)
 		next := regroupAll(t, groups, []int{0, 1}, time.Minute)
 		_, err := groups[2].Regroup(t.Context(), time.Minute)
 		require.ErrorIs(t, err, ErrExcluded)

@@ -63,6 +63,8 @@ type ListenOptions struct {
 	members []int   // by rank: its number in the first group; nil in the first group
 	failed  paths   // of the groups before
 
+	machine string // in place of machineID, for tests
+
 	files int // in place of descriptors(), for tests
 }
 
@@ -296,4 +298,10 @@ func explain(err error) string {
 		return fmt.Sprintf("its host did not answer for %s", spell(silence))
 	}
 	return err.Error()
+}
+
+// IsSilence reports whether a connection has ended because the other host answers nothing.
+func IsSilence(err error) bool {
+	return errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }

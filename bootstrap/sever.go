@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // severed is what a coordinator knows of paths between ranks that live.
@@ -40,7 +41,7 @@ func (r *coordinator) sever(t *muster) {
 	if f == nil && r.pending != nil {
 		f = &r.pending.Failure
 	}
-	if !f.ofPath() {
+	if !f.OfPath() {
 		return
 	}
 	a, b := f.Culprits[0], f.Culprits[1]
@@ -103,13 +104,13 @@ func (v *severed) apart(a, b, size int) []string {
 	return numbers
 }
 
-// ofPath reports whether the failure is that of the path between its two Culprits.
-func (f *Failure) ofPath() bool {
+// OfPath reports whether the failure is that of the path between its two Culprits.
+func (f *Failure) OfPath() bool {
 	switch {
 	case f == nil || len(f.Culprits) != 2 || f.Died || f.Left || f.Disagree != nil:
 		return false
 	case f.Late != nil:
-		return f.Late.Reason == history.Link
+		return f.Late.Reason == judge.Link
 	}
-	return slices.Contains(f.Culprits, f.Rank)
+	return f.Path
 }

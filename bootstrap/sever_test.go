@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // Of ranks that live and do not reach each other one end is left out, and hears why.
 func TestSever(t *testing.T) {
-	link := &Failure{Rank: -1, Culprits: []int{1, 2}, Late: &Lateness{Reason: history.Link}}
-	reset := &Failure{Rank: 2, Culprits: []int{1, 2}, Reason: "connection reset"}
+	link := &Failure{Rank: -1, Culprits: []int{1, 2}, Late: &Lateness{Reason: judge.Link}}
+	reset := &Failure{Rank: 2, Culprits: []int{1, 2}, Reason: "connection reset", Path: true}
 	once := paths{{"A", "B"}: true}
 	for _, tt := range []struct {
 		name    string
@@ -37,7 +37,7 @@ func TestSever(t *testing.T) {
 		{"and again", reset, once, "AABB", nil, nil, []int{0, 1}},
 		{"and elsewhere", reset, once, "AACC", nil, nil, []int{0, 1, 2, 3}},
 		{"the other end has died", link, nil, "AABB", nil, []int{2}, []int{0, 1, 3}},
-		{"three wait for each other", &Failure{Rank: -1, Culprits: []int{1, 2, 3}, Late: &Lateness{Reason: history.Circle}},
+		{"three wait for each other", &Failure{Rank: -1, Culprits: []int{1, 2, 3}, Late: &Lateness{Reason: judge.Circle}},
 			nil, "AABB", nil, nil, []int{0, 1, 2, 3}},
 		{"a third rank's word", &Failure{Rank: 3, Culprits: []int{1, 2}}, once, "AABB", nil, nil, []int{0, 1, 2, 3}},
 	} {
@@ -108,9 +108,9 @@ func TestSeverLater(t *testing.T) {
 		how  func()
 		left []int // hosts
 	}{
-		{func() { groups[2].Fail("reset", 1, 2) }, []int{0, 1, 2, 3}},
+		{func() { groups[2].FailWith("reset", 1, false) }, []int{0, 1, 2, 3}},
 		{func() { Drop(groups[0]) }, []int{1, 2, 3}},
-		{func() { groups[1].Fail("reset", 0, 1) }, []int{1, 3}}, // of hosts 1 and 2
+		{func() { groups[1].FailWith("reset", 0, false) }, []int{1, 3}}, // of hosts 1 and 2
 	} {
 		fail.how()
 		next := make([]Group, len(fail.left))

@@ -15,7 +15,7 @@ import (
 
 const (
 	version   = 3
-	protocol  = "ringo rendezvous 5" // of the handshake
+	protocol  = "ringo rendezvous 6" // of the handshake
 	maxRanks  = 1 << 16
 	maxText   = 4 << 10  // a reason, a host name
 	maxBlob   = 16 << 20 // one rank's part of an AllGather
@@ -53,6 +53,8 @@ const (
 	kRegroup
 	kRegrouped
 	kRoster
+	kKnock
+	kKnocked
 )
 
 // A message is the body of one frame. Parse takes the whole body and keeps
@@ -115,6 +117,10 @@ func newMessage(k kind) message {
 		return &regrouped{}
 	case kRoster:
 		return &roster{}
+	case kKnock:
+		return &knock{}
+	case kKnocked:
+		return &knocked{}
 	}
 	return nil
 }

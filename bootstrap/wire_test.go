@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // samples are messages of every kind, without empty fields.
@@ -23,19 +23,23 @@ func samples() []message {
 		&refusal{Cause: causeTimeout, Rank: -1, Missing: []int{1, 5}, Reason: "no"},
 		&welcome{},
 		&start{Salt: salt{1, 2, 3}, Hosts: []int{0, 2}, Head: -1, Takers: 3, Apart: true, Pulse: 40000,
-			Heirs: []heir{{1, "10.0.0.1:1"}}},
+			Heirs: []heir{{1, "10.0.0.1:1"}}, Here: []int{1}, There: []int{0, 2}, Witness: true,
+			Witnesses: []heir{{3, "10.0.0.3:1"}}},
 		&giveUp{Timeout: true, Waited: time.Minute, Dead: []int{1, 3}, Reason: "gone"},
 		&part{Seq: 1 << 40, Data: []byte("data")},
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
 		&withdraw{Seq: 6, Reason: "tired"},
 		&withdrawn{Seq: 7, Rank: 2, Missing: []int{0, 5}, Reason: "tired"},
-		&fail{Reason: "disk full", Culprits: []int{1, 4}},
+		&fail{Reason: "disk full", Culprits: []int{1, 4}, Broken: true, Silent: true},
+		&knock{Stage: 2, Targets: []int{1, 4}, At: []string{"10.0.0.1:1", ""}},
+		&knocked{Stage: 2, Heard: []bool{true, false}},
+		&failed{Failure{Rank: -1, Candidates: []int{0, 2}, Path: true, Reason: "cut"}},
 		&failed{Failure{Rank: 2, Culprits: []int{2}, Died: true, Reason: "gone"}},
 		&failed{Failure{Rank: 2, Left: true, Number: 7}},
 		&failed{Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankB: 1, CallA: [16]byte{1}, CallB: [16]byte{2},
 			Counts: &Differ{2, 7, 1 << 40}}}},
 		&failed{Failure{Rank: -1, Culprits: []int{3},
-			Late: &Lateness{Reason: history.Absent, Call: where5.Calls[1], Waiting: []int{0, 1}, Waited: time.Second,
+			Late: &Lateness{Reason: judge.Absent, Call: where5.Calls[1], Waiting: []int{0, 1}, Waited: time.Second,
 				Still: time.Millisecond, Last: where5.Calls[0]}}},
 		&late{Position{Calls: where5.Calls, Stop: Stopped{Last: 6, At: 5, Peer: -1, Sending: true, Unsure: true, Round: 2,
 			Step: 3, Waited: time.Minute, Still: time.Second}}},

@@ -21,6 +21,7 @@ type Guard struct {
 	slowAt   atomic.Int64 // a time of Now at which to call slow; 0 is never
 	since    atomic.Int64 // a time of Now: when the clock of the last operation with a long wait started
 	still    atomic.Int64 // a time of Now: when the last long wait began, that is, when data moved last
+	polled   atomic.Int64 // a time of Now: when Err was asked last, 10 ms less at most
 
 	slow  func()
 	after time.Duration // how long after the start of the clock slow is called
@@ -99,10 +100,14 @@ func (g *Guard) Waits(now int64) {
 	}
 }
 
-// Still is for how much of Waited the operation's data have not moved.
+// Still is for how much of Waited the operation's data have not moved. A process that did not run for a while, on a
+// busy machine, knows nothing of the time before.
 func (g *Guard) Still() time.Duration {
 	return max(0, min(g.Waited(), time.Duration(Now()-g.still.Load())))
 }
+
+// starved is how long a waiting process has not asked for Err if it did not run: else it asks every 100 ms.
+const starved = 500 * time.Millisecond
 
 // OnSlow makes the first wait that finds an operation's clock older than after
 // call f, once for each Begin. f is called by the goroutine that waits, within
@@ -135,11 +140,18 @@ func (g *Guard) Err() error {
 	if t < 0 {
 		if g.deadline.CompareAndSwap(t, now-t) {
 			g.since.Store(now)
+			g.polled.Store(now)
 			if g.slow != nil {
 				g.slowAt.Store(now + int64(g.after))
 			}
 		}
 		return nil
+	}
+	if away := now - g.polled.Load(); away > int64(10*time.Millisecond) { // seldom: others read this line of the cache
+		if away > int64(starved) {
+			g.still.Store(now)
+		}
+		g.polled.Store(now)
 	}
 	if now > t {
 		return ErrDeadline

@@ -173,3 +173,22 @@ func TestWaited(t *testing.T) {
 		require.Equal(t, 4*time.Second, g.Waited())
 	})
 }
+
+// A process that does not run, on a machine that is too busy, cannot know for how long data have not moved.
+func TestStillOfAProcessThatDidNotRun(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var g Guard
+		g.Begin(time.Minute)
+		require.NoError(t, g.Err())
+		g.Waits(Now())
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			require.NoError(t, g.Err())
+		}
+		require.Equal(t, 2*time.Second, g.Still())
+		time.Sleep(600 * time.Millisecond)
+		require.NoError(t, g.Err())
+		require.Zero(t, g.Still())
+		require.Equal(t, 2600*time.Millisecond, g.Waited())
+	})
+}

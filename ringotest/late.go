@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/histories"
 )
 
 // A whereabouts is where a rank is.
@@ -28,9 +29,11 @@ func explain(behind []int, all map[int]whereabouts) (text string, culprits []int
 		records = append(records, p.Record)
 	}
 	var b strings.Builder
-	for _, f := range history.Why(records) {
-		fmt.Fprintf(&b, "%s\n", f.Sentence)
-		culprits = f.Culprits
+	for _, j := range histories.Jobs(records, nil) {
+		j.Patience = -1 // the test has waited for them
+		a := hang.Judge(j)
+		fmt.Fprintf(&b, "%s\n", a.Sentence)
+		culprits = a.Culprits
 	}
 	for _, r := range behind {
 		if p, ok := all[r]; ok {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // Every rank is a process of its own. A test may have several Runs; in a rank's process the others do nothing.
@@ -123,7 +124,7 @@ func TestProcessElsewhere(t *testing.T) {
 
 // A rank that does not answer is named.
 func TestExplain(t *testing.T) {
-	p := whereabouts{Record: ringo.HistoryRecord{Size: 2, State: history.State{Peer: -1}}, Stack: "goroutine 1"}
+	p := whereabouts{Record: ringo.HistoryRecord{Size: 2, State: judge.State{Peer: -1}}, Stack: "goroutine 1"}
 	require.Equal(t, "has called nothing", doing(p.Record))
 	p.Record.Calls = []history.Call{{What: "Send(count 1)"}}
 	p.Record.State.Peer = 1

@@ -2,13 +2,17 @@ package trace_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // Ranks lists 16 ranks at most, or 15 and how many more there are.
@@ -53,10 +57,10 @@ func reread(t *testing.T, r *history.Record) (*history.Record, error) {
 
 // A record names only ranks of its communicator, and its texts can be printed.
 func TestHistoryCheck(t *testing.T) {
-	const maxSize = 1 << 20
+	const maxSize = 1 << 17
 	good := func() *history.Record {
 		return &history.Record{Comm: "c", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3},
-			State: history.State{Peer: 3}, Calls: []history.Call{{What: "Barrier()\x07"}}}
+			State: judge.State{Peer: 3}, Calls: []history.Call{{What: "Barrier()\x07"}}}
 	}
 	r := good()
 	file, err := r.Write(t.TempDir())
@@ -80,7 +84,6 @@ func TestHistoryCheck(t *testing.T) {
 		"no ranks":     func(r *history.Record) { r.Size, r.Rank = 0, 0 },
 		"too many":     func(r *history.Record) { r.Size = maxSize + 1 },
 		"a rank below": func(r *history.Record) { r.Rank = -1 }, "a rank above": func(r *history.Record) { r.Rank = 4 },
-		"a peer above":    func(r *history.Record) { r.State.Peer = 4 },
 		"a culprit below": func(r *history.Record) { r.Culprits[1] = -1 },
 		"a culprit above": func(r *history.Record) { r.Culprits[1] = 4 },
 	} {
@@ -91,10 +94,70 @@ func TestHistoryCheck(t *testing.T) {
 	}
 }
 
+// A record whose State is missing, or cannot be, tells what it tells otherwise.
+func TestHistoryWithoutState(t *testing.T) {
+	for name, state := range map[string]judge.State{"none": {}, "a peer above": {Heard: true, At: 3, Peer: 4},
+		"a peer below": {Heard: true, Peer: -2}} {
+		r, err := reread(t, &history.Record{Comm: "c", Rank: 1, Size: 4, Cause: "rank 2 died", Culprits: []int{2},
+			State: state})
+		require.NoError(t, err, name)
+		require.Equal(t, judge.State{Rank: 1, Peer: -1}, r.State, name)
+		require.Equal(t, []int{2}, r.Culprits, name)
+	}
+}
+
+// Members are a line a host in the file; what names a rank twice, or none, is no list.
+func TestHistoryMembers(t *testing.T) {
+	members := history.Members{{Host: "a", Pid: 7, Number: 2}, {Host: "b", Pid: 8, Number: -1}, {Host: "a", Pid: 9}}
+	r, err := reread(t, &history.Record{Comm: "c", Size: 3, Members: members, Origin: "o", OriginSize: 4,
+		State: judge.State{Heard: true, Peer: -1}})
+	require.NoError(t, err)
+	require.Equal(t, members, r.Members)
+	for _, text := range []string{`{"a":"0:1:0 0:2:0"}`, `{"a":"0:1:0 2:2:0"}`, `{"a":"0:1"}`, `{"a":"x:1:1"}`, `{"a":"-1:1:1"}`} {
+		m := history.Members{{}}
+		require.NoError(t, json.Unmarshal([]byte(text), &m), text)
+		require.Empty(t, m, text)
+	}
+	r, err = reread(t, &history.Record{Comm: "c", Size: 2, Members: members, State: judge.State{Heard: true, Peer: -1}})
+	require.NoError(t, err)
+	require.Empty(t, r.Members, "of another size")
+}
+
+// The name of a file that cannot be read says of which rank it is.
+func TestHistoryOfWhom(t *testing.T) {
+	dir := t.TempDir()
+	for name, rank := range map[string]int{history.FileOf("c0ffee00", 12): 12, "ringo-x.json": -1, "ringo-x-rank.json": -1,
+		"ringo-x-rank-1.json": -1, "dump-rank1.json": -1} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
+		_, _, err := history.Read(file)
+		u, is := errors.AsType[*history.Unreadable](err)
+		require.True(t, is, "%v", err)
+		if rank < 0 {
+			require.Empty(t, u.Comm, name)
+			continue
+		}
+		require.Equal(t, "c0ffee00", u.Comm)
+		require.Equal(t, rank, u.Rank)
+	}
+}
+
 func TestReasons(t *testing.T) {
 	var words []string
-	for r := range history.Reasons + 1 {
+	for r := range judge.Reasons + 1 {
 		words = append(words, r.String())
 	}
 	require.Equal(t, []string{"unknown", "silent", "absent", "link", "circle", "slow", "?"}, words)
+}
+func TestHistoryRing(t *testing.T) {
+	var r history.Ring
+	require.Empty(t, r.Messages())
+	for n := range uint64(3 * history.Depth / 2) {
+		r.Add(history.Message{After: n})
+		kept := r.Messages()
+		require.Len(t, kept, int(min(n+1, history.Depth)))
+		require.Equal(t, n, kept[len(kept)-1].After)
+	}
+	require.EqualValues(t, history.Depth/2, r.Messages()[0].After)
+	require.Zero(t, testing.AllocsPerRun(100, func() { r.Add(history.Message{Peer: 2}) }))
 }

@@ -29,6 +29,7 @@ type member struct {
 type loss struct {
 	Rank    int
 	Stopped bool   // its process may live, but does not answer; else it has ended
+	Late    bool   // it lives, and its report has not come in time
 	Cut     bool   // its host does not answer rank 0's
 	Absent  bool   // it never came
 	Host    string // host of an absent rank, if known

@@ -268,6 +268,9 @@ func (r *report) lose(j *job, lost []loss, stage string) {
 		f := finding{Severity: broken, Code: "died", Stage: stage, Subject: of(host, fmt.Sprint("rank ", l.Rank)),
 			Weight: 1000}
 		switch {
+		case l.Late:
+			f.Severity, f.Code, f.Text = unjudged, "late-report", fmt.Sprintf("stage %s: %s: does the way to the first host "+
+				"lose packets, or is the host busy?", stage, l.Why)
 		case l.Stopped:
 			f.Code, f.Text = "stopped",
 				fmt.Sprintf("stopped in stage %s: %s: look whether it is stopped or hangs", stage, l.Why)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -45,7 +46,9 @@ type spoke struct {
 	enc  *json.Encoder
 	in   *mailbox[said]
 	next *said // a message that has come before its gather
-	late int   // the stage in which the rank missed a gather: the stage's other gathers do not wait for it
+	// heard is when bytes have come last
+	heard atomic.Int64
+	late  int // the stage in which the rank missed a gather: the stage's other gathers do not wait for it
 }
 
 // A hub is rank 0's star.
@@ -64,10 +67,25 @@ func newHub(size, first int, conns map[int]net.Conn) *hub {
 	for rank, conn := range conns {
 		s := &spoke{conn: conn, enc: json.NewEncoder(conn), in: newMailbox[said]()}
 		h.spokes[rank] = s
-		h.wg.Go(func() { s.in.fill(conn) })
+		h.wg.Go(func() { s.in.fill(hearing{conn, s}) })
 	}
 	return h
 }
+
+// A hearing is what a rank says, and notes when.
+type hearing struct {
+	conn net.Conn
+	s    *spoke
+}
+
+func (h hearing) Read(b []byte) (int, error) {
+	n, err := h.conn.Read(b)
+	h.s.heard.Store(time.Now().UnixNano())
+	return n, err
+}
+
+// aliveTime is how long ago a rank that lives was heard, though its report has not come: packets may be lost.
+const aliveTime = 4 * time.Second
 
 func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) {
 	parts := make([][]byte, h.size)
@@ -145,6 +163,9 @@ func (h *hub) nudge(ranks []int) {
 func (s *spoke) examined(l *loss) *loss {
 	if !l.Stopped {
 		return l
+	}
+	if time.Since(time.Unix(0, s.heard.Load())) < aliveTime {
+		return &loss{Late: true, Why: "it lives, and its report has not come in time"}
 	}
 	switch known, answers := acknowledges(s.conn, nudgeTime); {
 	case known && answers:

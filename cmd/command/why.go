@@ -1,16 +1,20 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/cmd/why/flight"
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/histories"
 	"github.com/ringo-go/ringo/cmd/why/inspector"
 	"github.com/ringo-go/ringo/cmd/why/ncclog"
 	"github.com/ringo-go/ringo/cmd/why/printed"
@@ -40,8 +44,9 @@ folders of them, also in .gz, tar and tar.gz, or - for standard input:
   - histories of this library: a rank writes its last calls into the folder
     RINGO_HISTORY when its communicator fails, and when its process gets
     RINGO_HISTORY_SIGNAL.
-Give it the files of all ranks: one without is taken for dead or stopped. Where
-several kinds tell of one job the surest is the answer, the others are notes.
+Give it the files of all ranks: of one without nothing is known, and it is not
+accused for that. Communicators of the same processes are one job. Where several
+kinds tell of one job the surest is the answer, the others are notes.
 
 Examples
   ringo why /tmp/nccl_trace_rank_*
@@ -58,7 +63,9 @@ Examples
 // whyFlags explains the flags, at the end of both helps.
 const whyFlags = `  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
                     (port 28028): a job that moves in between is not accused
-  -for DURATION     how long to wait between the two (default 5s)
+  -for DURATION     how long to wait between the two (default 5s); ranks are
+                    accused if others have waited for them as long (default 3s,
+                    by histories 1s)
   -json             print the answers as JSON
   -html FILE        write a page too, with a picture of who waits for whom
   -watch            look at a living job until interrupted, by -ras and by new
@@ -111,12 +118,20 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err := pageAndJSON(*page, *asJSON); err != nil {
 		return err
 	}
-	if *watching {
-		stall := *pause
-		if !cli.Given(fs, "for") {
-			stall = 3 * time.Second
-		}
-		return whyWatch(ctx, names, *address, *pipes, *every, stall, stdout)
+	wait := *pause
+	if !cli.Given(fs, "for") {
+		wait = hang.Patience
+	}
+	if err := whyMisused(fs, *watching); err != nil {
+		return err
+	}
+	switch {
+	case *pause < 0:
+		return cli.Usagef("-for %v: how long ranks have to have waited is 0s or more", *pause)
+	case *every <= 0:
+		return cli.Usagef("-every %v: the time between two looks is above 0s", *every)
+	case *watching:
+		return whyWatch(ctx, names, *address, *pipes, *every, wait, stdout)
 	}
 	u, err := newUnpacker()
 	if err != nil {
@@ -128,6 +143,12 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	leftOut(stderr, wrong)
+	switch files.wait = wait; {
+	case !cli.Given(fs, "for"):
+		files.wait = 0 // as is usual for the kind of files
+	case wait == 0:
+		files.wait = -1
+	}
 	if *address != "" {
 		all, err := askTwice(ctx, *address, *pause)
 		if err != nil {
@@ -144,6 +165,21 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	return printAnswers(stdout, all, *asJSON, *page)
+}
+
+// whyMisused returns an error if flags were given that mean nothing with -watch, or without.
+func whyMisused(fs *flag.FlagSet, watching bool) error {
+	for _, name := range []string{"every", "pipes"} {
+		if cli.Given(fs, name) && !watching {
+			return cli.Usagef("-%s is for -watch: add that, or leave it out", name)
+		}
+	}
+	for _, name := range []string{"json", "html"} {
+		if cli.Given(fs, name) && watching {
+			return cli.Usagef("-%s is of no use with -watch, which prints lines: leave one of the two out", name)
+		}
+	}
+	return nil
 }
 
 // askTwice asks RAS of a living job twice, pause apart.
@@ -173,27 +209,30 @@ func leftOut(w io.Writer, skipped []error) {
 
 // A whyFound is the verdicts on all files.
 type whyFound struct {
-	own     []history.Finding // of each communicator of this library
-	answers []hang.Answer     // of each kind of files
-	late    []hang.Lateness   // of ranks, by the dumps
+	answers []hang.Answer   // of each kind of files
+	late    []hang.Lateness // of ranks, by the dumps
 }
 
 // A whyFiles is the files by kind.
 type whyFiles struct {
-	own     []string // histories of this library, or folders of them
-	dumps   []string // of PyTorch's flight recorder
-	answers []string // of NCCL's RAS
-	logs    []string // of NCCL
-	texts   []string // of PyTorch, of launchers and of the kernel
-	perf    []string // of NCCL's Inspector
-	stacks  []string // of py-spy, gdb and Python
-	asked   []whyJob // of living jobs
+	own     []string      // histories of this library, or folders of them
+	dumps   []string      // of PyTorch's flight recorder
+	answers []string      // of NCCL's RAS
+	logs    []string      // of NCCL
+	texts   []string      // of PyTorch, of launchers and of the kernel
+	perf    []string      // of NCCL's Inspector
+	stacks  []string      // of py-spy, gdb and Python
+	asked   []whyJob      // of living jobs
+	wait    time.Duration // hang.Job.Patience
+	living  bool          // the files are of a job that is looked at again and again
 }
 
 // Sources of answers, as printed.
 const (
 	flightSays    = "the flight recorder"
 	inspectorSays = "NCCL's Inspector"
+	ncclSays      = "NCCL's log"
+	historiesSay  = "the histories"
 )
 
 // A whyJob is the job as one kind of files shows it.
@@ -216,13 +255,24 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 			jobs = append(jobs, whyJob{j, says, nil})
 		}
 	}
+	if len(g.own) > 0 {
+		all, skipped, err := histories.Read(g.own...)
+		if err == nil {
+			leftOut(stderr, skipped) // else err has them
+		}
+		add(nil, nil, err, historiesSay)
+		for _, j := range all {
+			add(j, nil, nil, historiesSay)
+		}
+	}
 	if len(g.dumps) > 0 {
 		j, skipped, err := flight.Read(g.dumps...)
 		add(j, skipped, err, flightSays)
 	}
+	attempts := g.newestAttempt(jobs)
 	if len(g.logs) > 0 {
 		j, skipped, err := ncclog.Read(g.logs...)
-		add(j, skipped, err, "NCCL's log")
+		add(j, skipped, err, ncclSays)
 	}
 	for _, name := range g.answers {
 		all, err := ras.Read(name)
@@ -251,6 +301,13 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	if len(g.texts) > 0 {
 		j, err := said.Job()
 		add(j, nil, err, "PyTorch's log")
+	}
+	for _, text := range attempts {
+		if len(jobs) > 0 {
+			jobs[0].Notes = append(jobs[0].Notes, text)
+		} else {
+			leftOut(stderr, []error{errors.New(text)})
+		}
 	}
 	return jobs, wrong
 }
@@ -283,23 +340,18 @@ func share(jobs []whyJob, hints []hang.Hint) {
 // judge finds by each kind of files why the ranks hang. It is an error if no kind has an answer.
 func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	found := new(whyFound)
-	if len(g.own) > 0 {
-		records, skipped, err := history.Read(g.own...)
-		if err != nil {
-			return nil, err
-		}
-		leftOut(stderr, skipped)
-		found.own = history.Why(records)
-	}
 	jobs, wrong := g.read(stderr)
 	for _, j := range jobs {
 		var a hang.Answer
+		if j.Patience = g.wait; g.living && j.says == ncclSays { // the watcher waits itself, as logs grow
+			j.Patience = -1
+		}
 		switch {
 		case j.reports != nil:
 			a = ras.Judge(j.Job, j.reports)
 		case j.says == inspectorSays:
 			a = inspector.Judge(j.Job)
-		case j.Mute():
+		case j.Mute() && !j.Own:
 			continue
 		default:
 			a = hang.Judge(j.Job)
@@ -310,7 +362,7 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 			found.late = hang.Laggards(j.Job)
 		}
 	}
-	if len(found.own)+len(found.answers) == 0 {
+	if len(found.answers) == 0 {
 		if len(wrong) == 0 {
 			wrong = []error{errors.New("the stacks say where processes stand, and not of which ranks: give dumps, logs or an " +
 				"answer of RAS too")}
@@ -323,8 +375,15 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 
 // add puts a file with the others of its kind, by its beginning and its end. It reports whether the kind is known.
 func (g *whyFiles) add(name string) bool {
+	if isHistory(name) { // the reader of histories says what is wrong
+		g.own = append(g.own, name)
+		return true
+	}
 	head, tail := endsOf(name)
 	switch {
+	case bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && bytes.Contains(head, []byte(`"Comm":`)) &&
+		bytes.Contains(head, []byte(`"Rank":`)) && bytes.Contains(head, []byte(`"Size":`)):
+		g.own = append(g.own, name)
 	case flight.Is(head):
 		g.dumps = append(g.dumps, name)
 	case ras.Is(head):
@@ -374,69 +433,65 @@ func endsOf(name string) (head, tail []byte) {
 	return head[:n], tail
 }
 
-// sortFiles sorts files by kind. Files of unknown kind in folders and archives are left out; a file of unknown kind
-// that words name is taken for a history.
+// sortFiles sorts files by kind. Files of unknown kind in folders are left out.
 func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 	g := new(whyFiles)
-	paths, wrong := u.find(words, os.Stdin)
-	for _, path := range paths {
-		info, err := os.Stat(path)
+	files, wrong := u.find(words, os.Stdin)
+	others, empty := 0, 0
+	for _, f := range files {
+		info, err := os.Stat(f.path)
 		switch {
-		case err == nil && info.IsDir():
-			more, err := g.folder(u, path)
-			wrong = append(wrong, more...)
-			if err != nil {
-				return nil, nil, err
+		case err != nil:
+			wrong = append(wrong, err)
+		case g.add(f.path):
+		case f.named || u.has(f.path):
+			name := f.path
+			if u.has(name) {
+				name = filepath.Base(name)
 			}
-		case err == nil && g.add(path):
-		case u.has(path) && !isHistory(path):
-			wrong = append(wrong, fmt.Errorf("%s: neither a dump, nor an answer of RAS, nor a log, nor stacks",
-				filepath.Base(path)))
+			if info.Mode().IsRegular() && info.Size() == 0 {
+				wrong = append(wrong, fmt.Errorf("%s: it is empty", name))
+				continue
+			}
+			wrong = append(wrong, fmt.Errorf("%s: none of what is read: %s", name, whyKinds))
 		default:
-			g.own = append(g.own, path) // the reader of histories says what is wrong
+			if others++; info.Mode().IsRegular() && info.Size() == 0 {
+				empty++
+			}
 		}
 	}
-	if g.empty() && len(wrong) > 0 {
-		return nil, nil, errors.Join(wrong...)
+	if !g.empty() || len(words) == 0 {
+		return g, wrong, nil
 	}
-	return g, wrong, nil
+	if len(wrong) == 0 || others > 0 {
+		wrong = append(wrong, fmt.Errorf("%s: nothing here that is read: %s; %s", strings.Join(words, " "), whyKinds,
+			whatElse(others, empty)))
+	}
+	return nil, nil, errors.Join(wrong...)
 }
 
-// folder adds the files of a folder whose kind is known. A folder without any counts as one of histories, whose reader
-// says what is wrong, unless old files are left out.
-func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
+// whyKinds are the kinds of files.
+const whyKinds = "dumps of PyTorch's flight recorder, answers of NCCL's RAS, logs of NCCL, what PyTorch, launchers " +
+	"and the kernel print, files of NCCL's Inspector, stacks, and histories of this library"
+
+// whatElse says how many files there are instead.
+func whatElse(others, empty int) string {
+	switch {
+	case others == 0:
+		return "there is no file"
+	case empty == 0:
+		return fmt.Sprintf("files of other kinds: %d", others)
+	case empty == others:
+		return fmt.Sprintf("files, all empty: %d; was the disk full?", others)
 	}
-	known := false
-	for _, e := range list {
-		path := filepath.Join(dir, e.Name())
-		if e.IsDir() || u.isOld(path) {
-			continue
-		}
-		more, err := u.open(path, 0)
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-		for _, file := range more {
-			if isHistory(file) {
-				g.own, known = append(g.own, file), true
-			} else {
-				known = g.add(file) || known
-			}
-		}
-	}
-	if !known && len(wrong) == 0 && u.old == nil {
-		g.own = append(g.own, dir)
-	}
-	return wrong, nil
+	return fmt.Sprintf("files of other kinds: %d, of them empty: %d", others, empty)
 }
 
 func (g *whyFiles) empty() bool {
 	return len(g.own)+len(g.dumps)+len(g.answers)+len(g.logs)+len(g.texts)+len(g.stacks)+len(g.perf) == 0
 }
 
+// isHistory reports whether a file has the name of a history.
 func isHistory(name string) bool {
 	is, _ := filepath.Match(history.Files, filepath.Base(name))
 	return is

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 func TestWhy(t *testing.T) {
@@ -36,16 +38,46 @@ func TestWhy(t *testing.T) {
 	require.Contains(t, errs.String(), "which files?")
 }
 
+// What ringo run and the kernel print beside histories says how a rank has died: its process is in the others'
+// histories.
+func TestWhyJoinsLogs(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 3 {
+		r := history.Record{Comm: "abcd1234", Rank: rank, Size: 4, Host: "a", Pid: 100 + rank, Cause: "rank 3 died: killed",
+			Culprits: []int{3}, State: judge.State{Heard: true, Last: 1, At: 1, Peer: -1}}
+		for q := range 4 {
+			r.Members = append(r.Members, history.Member{Host: "a", Pid: 100 + q})
+		}
+		_, err := r.Write(dir)
+		require.NoError(t, err)
+	}
+	for name, tt := range map[string]struct{ text, says string }{
+		"oom.log": {"[3] 2026/11/28 21:00:00 step 4\nringo run: rank 3: killed by signal 9\n",
+			"rank 3 (process 103 on host a) was killed by SIGKILL, as ringo run says; "},
+		"dmesg.txt": {"[ 12.5] Memory cgroup out of memory: Killed process 103 (job) total-vm:1kB\n",
+			"rank 3 (process 103 on host a) was killed because memory was short, as the kernel says; "},
+		"job.log": {"[3] 2026/11/28 21:00:00 step 4\n", ""},
+	} {
+		file := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(file, []byte(tt.text), 0o600))
+		var out, errs strings.Builder
+		require.Equal(t, 3, ringoMain(t.Context(), []string{"why", dir, file}, &out, &errs), name)
+		require.Empty(t, errs.String(), name)
+		require.True(t, strings.HasPrefix(out.String(), tt.says+"communicator abcd1234 of 4 ranks: rank 3 died: killed\n"+
+			"to blame: rank 3\n"), out.String())
+	}
+}
+
 // The page has a picture of this library's histories too: who is in the same call, and for whom they wait.
 func TestWhyPictureOfHistories(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, "why.html")
 	for _, r := range []history.Record{
-		{Rank: 0, State: history.State{Heard: true, Last: 5, At: 5, Peer: 3}},
-		{Rank: 1, State: history.State{Rank: 1, Heard: true, Last: 4, Peer: -1}},
-		{Rank: 3, State: history.State{Rank: 3, Heard: true, Last: 5, At: 5, Peer: 1}, Cause: "timed out",
+		{Rank: 0, State: judge.State{Heard: true, Last: 5, At: 5, Peer: 3}},
+		{Rank: 1, State: judge.State{Rank: 1, Heard: true, Last: 4, Peer: -1}},
+		{Rank: 3, State: judge.State{Rank: 3, Heard: true, Last: 5, At: 5, Peer: 1}, Cause: "timed out",
 			Culprits: []int{1}},
-		{Rank: 4, State: history.State{Rank: 4, Heard: true, Last: 4, Peer: 0}},
+		{Rank: 4, State: judge.State{Rank: 4, Heard: true, Last: 4, Peer: 0}},
 	} {
 		r.Comm, r.Size, r.Total = "abcd1234", 5, r.State.Last
 		for n := range r.State.Last {
@@ -59,12 +91,16 @@ func TestWhyPictureOfHistories(t *testing.T) {
 	var answers []whyAnswer
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &answers), out.String())
 	require.Len(t, answers, 1)
-	require.Equal(t, []whyClass{{[]int{0, 3}, "in AllReduce #5", []int{3, 1}}, {[]int{1}, "in no call", []int{}},
-		{[]int{4}, "in a message", []int{0}}, {[]int{2}, "left no file", []int{}}}, answers[0].Classes)
+	const call = "AllReduce(count 4, float32, sum) #5 of communicator abcd1234"
+	idle := "in no call, its last call was " + strings.Replace(call, "#5", "#4", 1)
+	late := []int{1, 2, 4}
+	require.Equal(t, []whyClass{{[]int{0}, "begun " + call + ", step 0.0, from rank 3", late}, {[]int{1}, idle, []int{}},
+		{[]int{2}, "left no file", []int{}}, {[]int{3}, "begun " + call + ", step 0.0, from rank 1", late},
+		{[]int{4}, "begun recv from rank 0", []int{0}}}, answers[0].Classes)
 	b, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, 2, strings.Count(string(b), `marker-end="url(#tip)"`), "arrows")
-	require.Contains(t, string(b), "ranks 0 and 3: in AllReduce #5")
+	require.Equal(t, 7, strings.Count(string(b), `marker-end="url(#tip)"`), "arrows")
+	require.Contains(t, string(b), "rank 0: begun "+call)
 	require.Regexp(t, `class="blamed".*rank 1: in no call`, string(b))
 	require.Contains(t, string(b), "Who waits for whom")
 }
@@ -103,7 +139,9 @@ func writeDumps(t *testing.T, dir string) {
 				"frames": [{"name": "step", "filename": "/home/u/train.py", "line": 4%d}]},`, n, n+1, 1_700_000_000_000_000_000+n, state, n)
 		}
 		text := fmt.Sprintf(`{"version": "2.4", "pg_config": {"0": {"desc": "default_pg", "ranks": "[0, 1, 2]"}}, "entries": [%s]}`, strings.TrimSuffix(entries, ","))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), []byte(text), 0o600))
+		name, at := filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), time.Unix(1_700_000_015, 0)
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(name, at, at))
 	}
 }
 

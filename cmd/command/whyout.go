@@ -23,7 +23,6 @@ const (
 
 // A whyAnswer is an answer as -json prints it.
 type whyAnswer struct {
-	Comm     string     `json:"communicator,omitempty"` // only of this library's histories
 	Ranks    int        `json:"ranks"`
 	Reason   string     `json:"reason"`
 	Sentence string     `json:"sentence"`
@@ -66,78 +65,16 @@ func answerOf(a *hang.Answer) whyAnswer {
 	return w
 }
 
-func findingOf(f *history.Finding) whyAnswer {
-	w := whyAnswer{
-		Comm: f.Comm, Ranks: f.Size, Reason: hang.Nothing.String(), Sentence: f.Sentence,
-		Culprits: list(f.Culprits), Missing: []int{}, Classes: []whyClass{}, Notes: []string{},
-	}
-	for q := range f.Size {
-		if !slices.ContainsFunc(f.Records, func(r history.Record) bool { return r.Rank == q }) {
-			w.Missing = append(w.Missing, q)
-		}
-	}
-	waits := func(r history.Record) bool { return r.Cause != "" || r.State.At > 0 || r.State.Peer >= 0 }
-	switch {
-	case len(f.Culprits) > 0:
-		w.status, w.Reason = whyBlame, "blamed"
-	case len(w.Missing) > 0 || slices.ContainsFunc(f.Records, waits):
-		w.status, w.Reason = whyUnknown, hang.Unknown.String()
-	}
-	for i := range f.Records {
-		r := &f.Records[i]
-		w.place(r.Rank, callOf(r), r.State.Peer)
-	}
-	for _, rank := range w.Missing {
-		w.place(rank, "left no file", -1)
-	}
-	return w
-}
-
-// place puts a rank, which waits for the rank peer, into the class of those that are at the same place.
-func (w *whyAnswer) place(rank int, is string, peer int) {
-	i := slices.IndexFunc(w.Classes, func(c whyClass) bool { return c.Is == is })
-	if i < 0 {
-		i = len(w.Classes)
-		w.Classes = append(w.Classes, whyClass{Ranks: []int{}, Is: is, For: []int{}})
-	}
-	c := &w.Classes[i]
-	if c.Ranks = append(c.Ranks, rank); peer >= 0 && !slices.Contains(c.For, peer) {
-		c.For = append(c.For, peer)
-	}
-}
-
-// callOf is the call that a rank was in.
-func callOf(r *history.Record) string {
-	switch {
-	case r.State.At == 0 && r.State.Peer >= 0:
-		return "in a message"
-	case r.State.At == 0:
-		return "in no call"
-	}
-	for _, c := range r.Calls {
-		if c.Number == r.State.At {
-			what, _, _ := strings.Cut(c.What, "(")
-			return fmt.Sprintf("in %s #%d", what, c.Number)
-		}
-	}
-	return fmt.Sprintf("in call #%d", r.State.At)
-}
-
-// all are the findings on histories, and one answer for each job.
+// all are the answers, one for each job.
 func (f *whyFound) all() (all []whyAnswer, err error) {
-	add := func(w whyAnswer, p interface{ Print(io.Writer) error }) {
+	for _, a := range hang.Merge(f.answers) {
+		w := answerOf(&a)
 		var b strings.Builder
-		if e := p.Print(&b); e != nil {
+		if e := a.Print(&b); e != nil {
 			err = e
 		}
 		w.text = b.String()
 		all = append(all, w)
-	}
-	for i := range f.own {
-		add(findingOf(&f.own[i]), &f.own[i])
-	}
-	for _, a := range hang.Merge(f.answers) {
-		add(answerOf(&a), &a)
 	}
 	return all, err
 }

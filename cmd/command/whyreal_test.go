@@ -40,7 +40,7 @@ var realHangs = []realHang{
 	{name: "groups", reason: "order", blame: []int{0, 1},
 		says: "in a circle: rank 0 waits in all_reduce #2 of group 1 (hangs.py:46 in groups), rank 1 waits in all_reduce " +
 			"#2 of group 2"},
-	{name: "stopped", reason: "silent", blame: []int{1}, says: "rank 1 left nothing: dead, stopped, or cut off"},
+	{name: "stopped", reason: "silent", blame: []int{1}, cannot: true}, // or its file was not copied
 	{name: "killed", reason: "silent", blame: []int{1},
 		says: "rank 1 (process 1183 on node 10.0.0.3, GPU 1) does not answer RAS: dead, stopped, or cut off"},
 	{name: "raises", reason: "died", blame: []int{1},

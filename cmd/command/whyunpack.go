@@ -10,7 +10,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/ringo-go/ringo/internal/given"
 )
@@ -20,13 +22,15 @@ type unpacker struct {
 	dir   string
 	bytes int64                  // how many more it may write
 	files int                    // how many more it may make
+	seen  int                    // how many files it has found in folders
 	old   func(file string) bool // files to leave out; nil for none
 }
 
 const (
 	mostUnpacked = 4 << 30
 	mostFiles    = 1 << 17
-	mostNested   = 3 // a tar in a gzip, whose files are gzips
+	mostNested   = 3  // a tar in a gzip, whose files are gzips
+	mostDeep     = 16 // folders in folders
 )
 
 var errUnpack = errors.New("it unpacks to more than is read")
@@ -77,8 +81,11 @@ func (u *unpacker) open(file string, depth int) ([]string, error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
-	name := strings.TrimSuffix(filepath.Base(file), ".gz")
-	one, err := u.put(name, z, mostUnpacked)
+	name, at := strings.TrimSuffix(filepath.Base(file), ".gz"), z.ModTime
+	if info, err := f.Stat(); err == nil && at.IsZero() {
+		at = info.ModTime()
+	}
+	one, err := u.put(name, filepath.Dir(file), at, z, mostUnpacked)
 	if err != nil {
 		return nil, wrong(err)
 	}
@@ -97,7 +104,8 @@ func (u *unpacker) tape(r io.Reader, depth int) (files []string, err error) {
 		case h.Typeflag != tar.TypeReg:
 			continue
 		}
-		one, err := u.put(path.Base(path.Clean("/"+strings.ReplaceAll(h.Name, `\`, "/"))), t, given.Most)
+		name := path.Clean("/" + strings.ReplaceAll(h.Name, `\`, "/"))
+		one, err := u.put(path.Base(name), path.Dir(name), h.ModTime, t, given.Most)
 		if err != nil {
 			return files, err
 		}
@@ -108,13 +116,20 @@ func (u *unpacker) tape(r io.Reader, depth int) (files []string, err error) {
 	}
 }
 
-// put writes a file of at most most bytes. Each file has a folder of its own, as files of several folders may share
-// a name.
-func (u *unpacker) put(name string, r io.Reader, most int64) (string, error) {
+// attempt matches the folders that torchrun makes for its attempts.
+var attempt = regexp.MustCompile(`(?:^|/)attempt_(\d{1,6})(?:$|[/.])`)
+
+// put writes a file of at most most bytes, of the time at. Each file has a folder of its own, as files of several
+// folders may share a name. Of the folder of where it comes from the attempt is kept.
+func (u *unpacker) put(name, from string, at time.Time, r io.Reader, most int64) (string, error) {
 	if u.files--; u.files < 0 {
 		return "", errUnpack
 	}
-	dir, err := os.MkdirTemp(u.dir, "")
+	kept := ""
+	if m := attempt.FindStringSubmatch(filepath.ToSlash(from)); m != nil {
+		kept = "attempt_" + m[1] + "."
+	}
+	dir, err := os.MkdirTemp(u.dir, kept)
 	if err != nil {
 		return "", err
 	}
@@ -130,35 +145,88 @@ func (u *unpacker) put(name string, r io.Reader, most int64) (string, error) {
 		err = errUnpack
 	}
 	u.bytes -= n
-	return f.Name(), errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); at.Unix() > 0 {
+		err = errors.Join(err, os.Chtimes(f.Name(), at, at))
+	}
+	return f.Name(), err
+}
+
+// A foundFile is a file that the words of a command line mean: one of them names it, or a folder or archive that they
+// name has it.
+type foundFile struct {
+	path  string
+	named bool
 }
 
 // find returns the files that the words of a command line mean: "-" is standard input, a pattern is the files that
-// match, an archive is its files. Folders stay folders. Old files are left out.
-func (u *unpacker) find(words []string, stdin io.Reader) (files []string, wrong []error) {
+// match, a folder or an archive is its files. Old files are left out.
+func (u *unpacker) find(words []string, stdin io.Reader) (files []foundFile, wrong []error) {
+	add := func(path string, named bool) {
+		more, err := u.open(path, 0)
+		for _, one := range more {
+			files = append(files, foundFile{one, named})
+		}
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	for _, word := range words {
-		all := []string{word}
 		if word == "-" {
-			one, err := u.put("stdin", stdin, mostUnpacked)
+			one, err := u.put("stdin", "", time.Time{}, stdin, mostUnpacked)
 			if err != nil {
 				wrong = append(wrong, fmt.Errorf("standard input: %w", err))
 				continue
 			}
-			all = []string{one}
-		} else if _, err := os.Lstat(word); err != nil {
+			add(one, true)
+			continue
+		}
+		all := []string{word}
+		if _, err := os.Lstat(word); err != nil {
 			if some, _ := filepath.Glob(word); len(some) > 0 {
 				all = some
 			}
 		}
-		for _, file := range all {
-			if u.isOld(file) {
-				continue
-			}
-			more, err := u.open(file, 0)
-			if files = append(files, more...); err != nil {
-				wrong = append(wrong, err)
+		for _, name := range all {
+			if info, err := os.Stat(name); err == nil && info.IsDir() {
+				inside, more := u.tree(name, 1)
+				wrong = append(wrong, more...)
+				for _, path := range inside {
+					add(path, false)
+				}
+			} else if !u.isOld(name) {
+				add(name, true)
 			}
 		}
+	}
+	return files, wrong
+}
+
+// tree returns the files in a folder and in the folders in it, which links do not count as.
+func (u *unpacker) tree(dir string, depth int) (files []string, wrong []error) {
+	if depth > mostDeep {
+		return nil, []error{fmt.Errorf("%s: more than %d folders in each other: what is below is not read", dir, mostDeep)}
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, []error{err}
+	}
+	for _, e := range list {
+		name := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			more, errs := u.tree(name, depth+1)
+			files, wrong = append(files, more...), append(wrong, errs...)
+			continue
+		}
+		if u.isOld(name) {
+			continue
+		}
+		if u.seen++; u.seen > mostFiles {
+			if u.seen == mostFiles+1 {
+				wrong = append(wrong, fmt.Errorf("%s: more than %d files: the others are not read", dir, mostFiles))
+			}
+			break
+		}
+		files = append(files, name)
 	}
 	return files, wrong
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,24 +27,27 @@ func zipped(t *testing.T, b []byte) []byte {
 func taped(t *testing.T, dir string) []byte {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	add := func(name string, b []byte) {
-		require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b)), Mode: 0o600}))
+	add := func(name string, b []byte, at time.Time) {
+		require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b)), Mode: 0o600,
+			ModTime: at}))
 		_, err := w.Write(b)
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "nccl_trace_rank_9",
 		Linkname: "/etc/passwd"}))
-	add("../../escaped", []byte("none"))
+	add("../../escaped", []byte("none"), time.Time{})
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for i, e := range list {
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
 		name := "node/" + e.Name()
 		if i == 0 {
 			name, b = name+".gz", zipped(t, b)
 		}
-		add(name, b)
+		add(name, b, info.ModTime())
 	}
 	require.NoError(t, w.Close())
 	return out.Bytes()

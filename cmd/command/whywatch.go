@@ -21,8 +21,8 @@ import (
 // for.
 func whyWatch(ctx context.Context, names []string, address, pipes string, every, stall time.Duration,
 	w io.Writer) error {
-	if every <= 0 || stall < 0 {
-		return cli.Usagef("-every and -for are times above 0")
+	if err := watchable(names, pipes); err != nil {
+		return err
 	}
 	watcher := &watch.Watcher{Every: every, Stall: stall, Out: w}
 	if f, ok := w.(*os.File); ok {
@@ -32,7 +32,7 @@ func whyWatch(ctx context.Context, names []string, address, pipes string, every,
 		watcher.Sources = append(watcher.Sources, watch.RAS(address))
 	}
 	if len(names) > 0 {
-		look := whyLooker(names)
+		look := whyLooker(names, stall)
 		if pipes != "" && address == "" { // without RAS each look asks, and a dump is work for the job
 			watcher.Every = max(every, 5*time.Second)
 			inner := look
@@ -44,6 +44,29 @@ func whyWatch(ctx context.Context, names []string, address, pipes string, every,
 		watcher.Poke = func() { poke(pipes) }
 	}
 	watcher.Run(ctx)
+	return nil
+}
+
+// watchable returns an error if names are of folders and files that are not there: nothing would ever be seen of them.
+func watchable(names []string, pipes string) error {
+	for _, name := range names {
+		if name == "-" {
+			return cli.Usagef("-watch looks at folders and files again and again, which standard input cannot be")
+		}
+		_, err := os.Stat(name)
+		if pattern := strings.ContainsAny(name, "*?["); err != nil && pattern {
+			_, err = os.Stat(filepath.Dir(name))
+		}
+		if err != nil {
+			return fmt.Errorf("-watch: %w: make the folder first", err)
+		}
+	}
+	if pipes == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(pipes + "x")); err != nil {
+		return fmt.Errorf("-pipes: %w: TORCH_NCCL_DEBUG_INFO_PIPE_FILE has the beginning of the pipes' names", err)
+	}
 	return nil
 }
 
@@ -64,7 +87,7 @@ func poke(prefix string) {
 
 // whyLooker looks at files whenever one is new or has changed. The files of the first look are another hang's: they
 // count when they change.
-func whyLooker(names []string) func(context.Context) (watch.Look, error) {
+func whyLooker(names []string, stall time.Duration) func(context.Context) (watch.Look, error) {
 	var first, before map[string]string
 	var last watch.Look
 	return func(ctx context.Context) (watch.Look, error) {
@@ -87,6 +110,7 @@ func whyLooker(names []string) func(context.Context) (watch.Look, error) {
 			last = watch.Look{} // the files may not be whole yet
 			return last, nil
 		}
+		files.wait, files.living = max(stall, 1), true
 		found, err := files.judge(io.Discard)
 		if err != nil {
 			last = watch.Look{}
@@ -96,11 +120,6 @@ func whyLooker(names []string) func(context.Context) (watch.Look, error) {
 		if all := hang.Merge(found.answers); len(all) > 0 {
 			last.Answer = all[0]
 		}
-		for _, f := range found.own { // a communicator of this library has failed
-			if len(f.Culprits) > 0 {
-				last.Answer = hang.Answer{Ranks: f.Size, Reason: hang.Died, Sentence: f.Sentence, Culprits: f.Culprits}
-			}
-		}
 		return last, nil
 	}
 }
@@ -108,29 +127,20 @@ func whyLooker(names []string) func(context.Context) (watch.Look, error) {
 // stamps are the times and sizes of files, and of the files in folders.
 func stamps(names []string) map[string]string {
 	all := map[string]string{}
-	add := func(name string, info os.FileInfo, err error) {
-		if err == nil && info.Mode().IsRegular() {
-			all[name] = fmt.Sprint(info.ModTime(), info.Size())
-		}
-	}
 	for _, word := range names {
 		list := []string{word}
 		if some, _ := filepath.Glob(word); len(some) > 0 {
 			list = some
 		}
-		for _, name := range list {
-			info, err := os.Stat(name)
-			add(name, info, err)
-			if err != nil || !info.IsDir() {
-				continue
-			}
-			inside, err := os.ReadDir(name)
-			if err != nil {
-				continue
-			}
-			for _, e := range inside {
-				info, err := e.Info()
-				add(filepath.Join(name, e.Name()), info, err)
+		for i := 0; i < len(list); i++ {
+			info, err := os.Stat(list[i])
+			switch {
+			case err != nil:
+			case info.IsDir():
+				inside, _ := new(unpacker).tree(list[i], 1)
+				list = append(list, inside...)
+			case info.Mode().IsRegular():
+				all[list[i]] = fmt.Sprint(info.ModTime(), info.Size())
 			}
 		}
 	}

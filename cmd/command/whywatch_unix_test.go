@@ -4,6 +4,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A heardWriter calls done when the text want has been written.
@@ -74,7 +77,7 @@ func TestWhyWatch(t *testing.T) {
 // writeOld writes what another hang has left: a log that blames rank 0, and a history that blames rank 1 of 2.
 func writeOld(t *testing.T, dir string) {
 	writeLogs(t, dir, 3, 0)
-	r := history.Record{Comm: "before", Size: 2, State: history.State{Heard: true, Peer: -1}, Cause: "rank 1 left",
+	r := history.Record{Comm: "before", Size: 2, State: judge.State{Heard: true, Peer: -1}, Cause: "rank 1 left",
 		Culprits: []int{1}}
 	_, err := r.Write(dir)
 	require.NoError(t, err)
@@ -89,9 +92,36 @@ func serveStill(t *testing.T) string {
 	return serveRAS(t, answers)
 }
 
-func TestWhyWatchRefuses(t *testing.T) {
-	var out, errs strings.Builder
-	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", "-watch", "-every", "0s", "-ras", "x"}, &out, &errs),
-		errs.String())
-	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", "-watch"}, &out, &errs))
+// Flags that mean nothing, times that are none and files that are not there are errors at once.
+func TestWhyRefuses(t *testing.T) {
+	dir := t.TempDir()
+	none := filepath.Join(dir, "none")
+	for args, want := range map[string]int{
+		"-watch -every 0s -ras x": 2, "-watch -every -1s -ras x": 2, "-watch -for -1s -ras x": 2, "-watch": 2, "-watch -": 2,
+		"-watch -json " + dir: 2, "-watch -html x " + dir: 2, "-for -1s " + dir: 2, "-every 1s " + dir: 2,
+		"-every 0s " + dir: 2, "-pipes x " + dir: 2, "-watch " + none: 1, "-watch " + dir + " " + none: 1,
+		"-watch " + none + "/rank_*": 1, "-watch " + dir + " -pipes " + none + "/p": 1,
+	} {
+		var out, errs strings.Builder
+		require.Equal(t, want, ringoMain(t.Context(), append([]string{"why"}, strings.Fields(args)...), &out, &errs),
+			"%s: %s", args, errs.String())
+		require.NotEmpty(t, errs.String(), args)
+	}
+}
+
+// Dumps of a job that is well, in a watched folder, accuse nobody however long they lie there.
+func TestWhyWatchYoungDumps(t *testing.T) {
+	dir := t.TempDir()
+	look := whyLooker([]string{dir}, 3*time.Second)
+	_, err := look(t.Context())
+	require.NoError(t, err)
+	writeDumps(t, dir)
+	young := time.Unix(1_700_000_000, 20_000_000)
+	for rank := range 3 {
+		require.NoError(t, os.Chtimes(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), young, young))
+	}
+	seen, err := look(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, hang.Nothing, seen.Answer.Reason, seen.Answer.Sentence)
+	require.Contains(t, seen.Answer.Sentence, "no rank waits for long")
 }

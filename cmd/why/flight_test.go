@@ -115,7 +115,7 @@ func TestFlight(t *testing.T) {
 		require.Equal(t, hang.Group{Name: "1", Desc: "mesh_tp", Ranks: []int{0, 1}}, j.Groups[tp])
 		require.Len(t, r.Calls, 4)
 		require.Equal(t, hang.Call{
-			Group: 1 - tp, Number: 1, Kind: "all_reduce", Peer: -1, In: "Float[3, 4]", Out: "Float[3, 4]",
+			Group: 1 - tp, Number: 1, Kind: "all_reduce", Peer: -1, In: "Float[3, 4]", Out: "Float[3, 4]", Type: "Float",
 			Sizes: hang.Sizes{In: 12, Out: 12}, State: hang.Ended,
 			At: time.Unix(0, 1_700_000_000_000_000_000), Ends: time.Unix(0, 2), Limit: 10 * time.Minute,
 			Where: "train.py:40 in step",

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,7 +137,7 @@ func TestLogScenarios(t *testing.T) {
 	}
 }
 
-// A rank without a line is silent while the others make the communicator; a log of messages accuses nobody.
+// A rank without a line may have a log that was not copied; a log of messages accuses nobody.
 func TestInitAndMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var ranks [][]string
@@ -152,8 +153,9 @@ func TestInitAndMessages(t *testing.T) {
 	j, _, err := ncclog.Read(write(t, r, true, ranks)...)
 	require.NoError(t, err)
 	a := hang.Judge(j)
-	require.Equal(t, hang.Silent, a.Reason, a.Sentence)
-	require.Equal(t, []int{3}, a.Culprits, a.Sentence)
+	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
+	require.Empty(t, a.Culprits, a.Sentence)
+	require.Contains(t, a.Sentence, "because the file of rank 3 is missing")
 
 	ranks = nil
 	for rank := range 4 {
@@ -184,4 +186,37 @@ func FuzzLog(f *testing.F) {
 			_ = a.Print(&strings.Builder{})
 		}
 	})
+}
+
+// Logs that have times accuse a rank once they show that others have waited for it.
+func TestLogTimes(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	log := func(more string, stamps ...string) *hang.Job {
+		ranks := [][]string{}
+		for rank := range 3 {
+			all := lines(rand.New(rand.NewPCG(1, 1)), "", rank, 3, 4-rank/2, same)
+			for i := range all {
+				for _, s := range stamps {
+					all[i] = at.Add(time.Duration(i)*20*time.Millisecond).Format(s) + all[i]
+				}
+			}
+			ranks = append(ranks, append(all, more))
+		}
+		j, _, err := ncclog.Read(write(t, rand.New(rand.NewPCG(1, 1)), false, ranks)...)
+		require.NoError(t, err)
+		return j
+	}
+	for _, stamp := range []string{
+		"[2006-01-02 15:04:05.000] ", "2006-01-02T15:04:05.000000000Z stdout F ", "[1] 2006/01/02 15:04:05.000000 ",
+	} {
+		a := hang.Judge(log("", stamp))
+		require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
+		require.Contains(t, a.Sentence, "rank 2 (process 4002 on node node-0, GPU 2) never called")
+		require.Empty(t, a.Culprits)
+		for _, more := range []string{at.Add(5*time.Second).Format(stamp) + "epoch 7",
+			"WorkNCCL(SeqNum=4) ran for 600045 milliseconds before timing out."} {
+			require.Equal(t, []int{2}, hang.Judge(log(more, stamp)).Culprits, more)
+		}
+	}
+	require.Equal(t, []int{2}, hang.Judge(log("")).Culprits, "a log without times")
 }

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -213,4 +214,82 @@ func TestUnbatched(t *testing.T) {
 	require.Contains(t, of(hang.Call{Number: 1, Kind: "all_reduce", Peer: -1, State: hang.Ended}),
 		"its log tells of a send or recv")
 	require.NotContains(t, of(hang.Call{Number: 1, Kind: "send", Peer: 1, Send: true, State: hang.Ended}), "its log tells")
+}
+
+// Groups are told apart by the names that all ranks share, not by the numbers that each process gives them.
+func TestGroupsByName(t *testing.T) {
+	line := func(rank, own, guid, number, done int) string {
+		return fmt.Sprintf("[rank%d]:[E218 04:54:22.86 ProcessGroupNCCL.cpp:2268] [PG ID 2 PG GUID %d(mesh) Rank %d]  failure "+
+			"detected by watchdog at work sequence id: %d PG status: last enqueued work: %d, last completed work: %d\n", rank,
+			guid, own, number, number, done)
+	}
+	waits := func(rank, own, guid, number int) string {
+		return fmt.Sprintf("[rank%d]:[E218 04:54:22.86 ProcessGroupNCCL.cpp:632] [PG ID 2 PG GUID %d(mesh) Rank %d] Watchdog "+
+			"caught collective operation timeout: WorkNCCL(SeqNum=%d, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, "+
+			"Timeout(ms)=600000) ran for 600045 milliseconds before timing out.\n", rank, guid, own, number)
+	}
+	j, err := said(t, waits(0, 0, 3, 216)+waits(1, 1, 3, 216)+line(2, 0, 4, 57, 57)+line(3, 1, 4, 57, 57)).Job()
+	require.NoError(t, err)
+	a := hang.Judge(j)
+	require.Empty(t, a.Culprits, a.Sentence)
+	require.Contains(t, a.Sentence, "ranks 0 and 1 wait in ALLREDUCE #216 of group 3")
+	require.Len(t, j.Groups, 2)
+}
+
+// An error of this library is no death of the rank that prints it. It accuses the rank that it names, if that is known
+// to have the number in the program too and all errors say the same.
+func TestOwnErrors(t *testing.T) {
+	raises := func(rank, self int, text string) string {
+		return fmt.Sprintf("[rank%d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/home/u/train.py\", line 31, in "+
+			"main\n[rank%[1]d]: RuntimeError: AllReduce: rank %d on vm: %s\n", rank, self, text)
+	}
+	const died = "rank 1 died: its process ended without goodbye"
+	s := said(t, raises(0, 0, died), raises(2, 2, "recv from rank 1 over shm: "+died))
+	require.Equal(t, []hang.Hint{{Rank: 1, Death: "died: its process ended without goodbye, as rank 0 says"}}, s.Hints)
+	j, err := s.Job()
+	require.NoError(t, err)
+	a := hang.Judge(j)
+	require.Equal(t, []int{1}, a.Culprits, a.Sentence)
+	for _, texts := range [][]string{
+		{raises(4, 0, died), raises(6, 2, died)}, {raises(0, 0, died)}, {raises(0, 0, "timed out in AllReduce #5")},
+		{raises(0, 0, died), raises(3, 3, strings.ReplaceAll(died, "rank 1", "rank 2"))},
+	} {
+		require.Empty(t, said(t, texts...).Hints, texts)
+	}
+}
+
+// Of several attempts in one log the newest counts: by the times of the watchdogs' lines, and by what torchrun says.
+func TestPrintedAttempts(t *testing.T) {
+	waits := func(rank, number, hour int) string {
+		return fmt.Sprintf("[rank%d]:[E1102 %02d:54:22.86 ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective "+
+			"operation timeout: WorkNCCL(SeqNum=%d, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for "+
+			"600045 milliseconds before timing out.\n"+
+			"[rank%[1]d]:[E1102 %02[2]d:54:22.86 ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %[3]d]  failure "+
+			"detected by watchdog at work sequence id: %[4]d PG status: last enqueued work: %[4]d, last completed work: %[5]d\n",
+			rank, hour, rank, number, number-1)
+	}
+	late := func(rank, number, hour int) string {
+		return fmt.Sprintf("[rank%d]:[E1102 %02d:54:22.86 ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %[1]d] "+
+			" failure detected by watchdog at work sequence id: %[3]d PG status: last enqueued work: %[3]d, last completed "+
+			"work: %[3]d\n", rank, hour, number)
+	}
+	const anew = "[default] Worker group FAILED. 3/3 attempts left; will restart worker group\n"
+	first := waits(0, 100, 3) + late(1, 99, 3) + waits(2, 100, 3)
+	second := waits(0, 50, 4) + waits(1, 50, 4) + late(2, 49, 4)
+	for name, texts := range map[string][]string{
+		"by times": {first + second}, "files": {first, second}, "older last": {second, first},
+		"torchrun": {strings.ReplaceAll(first, "E1102 03", "E1102 04") + anew + second},
+	} {
+		s := said(t, texts...)
+		j, err := s.Job()
+		require.NoError(t, err)
+		a := hang.Judge(j)
+		require.Equal(t, []int{2}, a.Culprits, "%s: %s", name, a.Sentence)
+		require.Contains(t, a.Sentence, "ALLREDUCE #50")
+	}
+	j, err := said(t, first+waits(0, 50, 4)).Job() // what ranks 1 and 2 do in the second is not known
+	require.NoError(t, err)
+	require.Empty(t, hang.Judge(j).Culprits)
+	s := said(t, failures+anew+second)
+	require.Empty(t, s.Hints, "a rank that died in the first attempt lives")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,41 @@ func judge(t testing.TB, b []byte) hang.Answer {
 	all, err := ras.Parse(b)
 	require.NoError(t, err)
 	return hang.Judge(all[len(all)-1].Job("ras.json"))
+}
+
+// Messages are counted, and not matched: there is no all-clear, and nobody to blame. Nor is there one of ranks that
+// have called nothing, or all as much.
+func TestRASOfMessages(t *testing.T) {
+	for name, tt := range map[string]struct {
+		counts []map[string]int64
+		says   string
+	}{
+		"messages alone": {[]map[string]int64{{"Send": 2, "Recv": 1}, {"Recv": 1}, {"Send": 1, "Recv": 1}},
+			"ranks have called messages alone, 3 Send, 3 Recv: in which of them ranks wait is not known"},
+		"nothing": {[]map[string]int64{{}, {}, {}}, "no rank is known to have called fewer collectives than the others"},
+		"zeros": {[]map[string]int64{{"AllReduce": 0}, {"AllReduce": 0}, {"AllReduce": 0, "Send": 1}},
+			"ranks have called messages alone, 1 Send: in which"},
+	} {
+		c := ras.Comm{Hash: "0xab", Size: 3}
+		for i, n := range tt.counts {
+			c.Ranks = append(c.Ranks, ras.Rank{Rank: i, Peer: ras.Peer{Host: "10.0.0.1", Pid: 100 + i}, Counts: n})
+		}
+		all, err := ras.Parse(written(t, c))
+		require.NoError(t, err)
+		twice := append(slices.Clone(all), all...)
+		a := ras.Judge(all[0].Job("ras.json"), twice)
+		require.Equal(t, hang.Unknown, a.Reason, name)
+		require.Empty(t, a.Culprits, name)
+		require.Contains(t, a.Sentence, tt.says, name)
+		require.NotEmpty(t, a.Remedy, name)
+	}
+	before, after := counted("0xab", []int{0, 1}, [2]int64{1, 1}, [2]int64{1, 1}),
+		counted("0xab", []int{0, 1}, [2]int64{1, 1}, [2]int64{1, 1})
+	after.Ranks[1].Counts["SendRecv"]++
+	a := ras.Judge((&ras.Report{Comms: []ras.Comm{after}}).Job("x"), []ras.Report{{Comms: []ras.Comm{before}},
+		{Comms: []ras.Comm{after}}})
+	require.Equal(t, hang.Nothing, a.Reason, a.Sentence)
+	require.Contains(t, a.Sentence, "the job moves")
 }
 
 func TestRASInJSON(t *testing.T) {
@@ -170,7 +206,7 @@ func TestRASInText(t *testing.T) {
   Communicator ranks have different AllReduce operation counts
   4 ranks have launched up to operation 10
   4 ranks have launched up to operation 9
-`, hang.Nothing, nil, ""},
+`, hang.Unknown, nil, "I cannot say"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := judge(t, fmt.Appendf(nil, text, "MISMATCH", c.errors, c.warnings))

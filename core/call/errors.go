@@ -31,17 +31,21 @@ type Error struct {
 	Rank      int    // the rank that reports, -1 of a nil Comm
 	Host      string
 	Comm      string // the communicator, as "ringo why" and Comm.History name it; "" before the ranks have met
-	Name      string // Config.Name
+	Name      string // Config.Name; of a communicator made of another without a name of its own, also its Comm
 	Peer      int    // the other end, -1 if there is none
 	Transport string // "shm", "" if no connection is concerned
 	Phase     string // "send", "recv", "connect", "accept", "" if no step is concerned
 	Err       error
 
-	// Culprits are the ranks that are to blame, ascending, the same on every rank: who died,
+	// Culprits are the ranks of Comm that are to blame, ascending, the same on every rank: who died,
 	// left, gave up or aborted, who makes another call than most, who never came or answers
-	// nothing, or both ends of a connection that broke. None if it is not known, or if the error is of
-	// one call alone (ErrInvalid, ErrUnsupported).
+	// nothing, or both ends of a connection that broke between ranks that live. None if it is not known, or if
+	// the error is of one call alone (ErrInvalid, ErrUnsupported).
 	Culprits []int
+
+	// Candidates are, where who is to blame cannot be known, the ranks of which some may be, or the network between
+	// them: a rank to which nobody answers cannot know that it is not the one that is cut off.
+	Candidates []int
 }
 
 func (e *Error) Error() string {

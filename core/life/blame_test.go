@@ -3,6 +3,7 @@ package life
 import (
 	"context"
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,31 +28,40 @@ func TestCulprits(t *testing.T) {
 		doubt Doubt
 		hosts []int
 		want  []int
+		may   []int // Candidates
 	}{
-		{"the group says who", said, 2, Late, []int{0}, peers},
-		{"nobody answers", call.ErrTimeout, 2, Late, []int{0}, []int{0}},
-		{"late, hosts here", call.ErrTimeout, 2, Late, nil, []int{1, 2}},
-		{"closed", call.ErrClosed, 2, Certain, []int{0}, nil},
-		{"left", call.ErrLeft, 2, Certain, nil, []int{2}},
-		{"left, unknown who", call.ErrLeft, -1, Certain, nil, []int{1}},
-		{"rank 0 left", call.ErrLeft, 0, Certain, nil, []int{0}},
-		{"aborted", call.ErrAborted, 2, Certain, nil, []int{1}},
-		{"no peer", cut, -1, Certain, []int{0}, []int{1}},
-		{"itself", cut, 1, Certain, nil, []int{1}},
-		{"peer before", cut, 0, Broken, []int{3}, []int{0, 1}},
-		{"peer behind", cut, 3, Broken, nil, []int{1, 3}},
+		{"the group says who", said, 2, Late, []int{0}, peers, nil},
+		{"the group cannot know", &PeerError{&bootstrap.Failure{Candidates: peers, Reason: "cut"}}, 2, Late, []int{0}, nil,
+			peers},
+		{"nobody answers", call.ErrTimeout, 2, Late, []int{0}, nil, []int{0, 1}},
+		{"late, hosts here", call.ErrTimeout, 2, Late, nil, nil, []int{1, 2}},
+		{"closed", call.ErrClosed, 2, Certain, []int{0}, nil, nil},
+		{"left", call.ErrLeft, 2, Certain, nil, []int{2}, nil},
+		{"left, unknown who", call.ErrLeft, -1, Certain, nil, []int{1}, nil},
+		{"rank 0 left", call.ErrLeft, 0, Certain, nil, []int{0}, nil},
+		{"aborted", call.ErrAborted, 2, Certain, nil, []int{1}, nil},
+		{"no peer", cut, -1, Certain, []int{0}, []int{1}, nil},
+		{"itself", cut, 1, Certain, nil, []int{1}, nil},
+		{"calls differ", mismatch(7, 7), 0, Between, nil, []int{0, 1}, nil},
+		{"peer before", cut, 0, Broken, []int{3}, nil, []int{0, 1}},
+		{"peer behind", cut, 3, Broken, nil, nil, []int{1, 3}},
 	} {
 		m := &Machine{Hosts: test.hosts}
 		e := &call.Error{Rank: 1, Peer: test.peer, Err: test.err}
 		got := m.blaming(e, test.doubt)
 		require.Equal(t, test.want, got.Culprits, test.name)
+		require.Equal(t, test.may, got.Candidates, test.name)
 		require.Nil(t, e.Culprits, "its owner may read it")
-		if len(got.Culprits) > 0 {
+		if len(test.may) > 0 {
+			require.ErrorContains(t, got, "cannot")
+		}
+		if len(got.Culprits) > 0 || len(got.Candidates) > 0 {
 			require.Same(t, got, m.blaming(got, test.doubt), "blame is laid once")
 		}
 	}
 	m := &Machine{}
-	m.culprits(&call.Error{Err: said}, Certain)[0] = 9
+	own, _ := m.culprits(&call.Error{Err: said}, Certain)
+	own[0] = 9
 	require.Equal(t, []int{0, 3}, peers, "ranks of one process share the list")
 }
 
@@ -117,7 +127,10 @@ func TestUnserved(t *testing.T) {
 	require.Equal(t, []int{1}, died.Culprits)
 	late := m.explained(&call.Error{Rank: 2, Peer: 1, Err: call.ErrTimeout}, Late)
 	require.ErrorContains(t, late, "nobody knows more, for rank 0, which served the rendezvous, has closed")
-	require.Equal(t, []int{1, 2}, late.Culprits)
+	require.Equal(t, []int{1, 2}, late.Candidates)
+	silent := m.explained(&call.Error{Rank: 2, Peer: 1, Err: syscall.ETIMEDOUT}, Broken)
+	require.Empty(t, silent.Culprits, "either of the two may be cut off")
+	require.Equal(t, []int{1, 2}, silent.Candidates)
 }
 
 // A connection that broke under what was sent to a rank which has said goodbye is one that it has closed.
@@ -231,3 +244,15 @@ func TestRecord(t *testing.T) {
 }
 
 func (g *fakeGroup) Key() []byte { return []byte("secret") }
+
+// A peer closes its end in order, or since it has failed: which of the two the group says.
+func TestClosedIsNotLeft(t *testing.T) {
+	for left, want := range map[bool]error{true: call.ErrLeft, false: fifo.ErrClosed} {
+		m := Machine{Left: func(int) bool { return left }}
+		m.Step(OperationFailed{&call.Error{Rank: 1, Peer: 2, Err: fifo.ErrClosed}, Broken})
+		a := m.Step(PatienceEnded{})
+		require.ErrorIs(t, a.Tell, want)
+		require.Equal(t, left, m.State() == Failed)
+		require.Equal(t, !left, a.Lost)
+	}
+}

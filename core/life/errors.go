@@ -71,9 +71,9 @@ func (l *Life) ErrorOf(op string, err error) *call.Error {
 	var step *engine.StepError
 	switch {
 	case errors.As(err, &failed):
-		e.Culprits = failed.Culprits
+		e.Culprits, e.Candidates = failed.Culprits, failed.Candidates
 	case errors.As(err, &peer):
-		e.Culprits = slices.Clone(peer.Failure.Culprits)
+		e.Culprits, e.Candidates = slices.Clone(peer.Failure.Culprits), slices.Clone(peer.Failure.Candidates)
 	case errors.As(err, &left):
 		e.Culprits = []int{left.Rank}
 	case errors.As(err, &late):

@@ -14,7 +14,7 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A fakePath is "shm" and the peer, and knows one window.
@@ -195,24 +195,24 @@ func TestPeerErrorWords(t *testing.T) {
 		{bootstrap.Failure{Rank: 2, Left: true, Number: 6}, call.ErrLeft,
 			call.ErrLeft.Error() +
 				": rank 2 has closed the communicator after collective #6; all ranks must make the same calls before Close"},
-		{late(bootstrap.Lateness{Reason: history.Silent, Call: called, Waiting: []int{0, 1}, Waited: 1234567890}, 2),
+		{late(bootstrap.Lateness{Reason: judge.Silent, Call: called, Waiting: []int{0, 1}, Waited: 1234567890}, 2),
 			call.ErrTimeout,
 			"timed out in " + mine +
 				": rank 2 answered nothing: is a process stopped, or a host cut off? ranks 0 and 1 waited in it for 1.2s"},
-		{late(bootstrap.Lateness{Reason: history.Absent, Call: called, Waiting: []int{0}, Last: last}, 2, 3), call.ErrTimeout,
+		{late(bootstrap.Lateness{Reason: judge.Absent, Call: called, Waiting: []int{0}, Last: last}, 2, 3), call.ErrTimeout,
 			"timed out in " + mine +
 				": ranks 2 and 3 never entered it; rank 0 waited in it; rank 2's last collective is AllReduce #6 (count 4, " +
 				"float32, sum)"},
-		{late(bootstrap.Lateness{Reason: history.Absent, Call: bootstrap.Called{Number: 9}, Waiting: []int{0}}, 3),
+		{late(bootstrap.Lateness{Reason: judge.Absent, Call: bootstrap.Called{Number: 9}, Waiting: []int{0}}, 3),
 			call.ErrTimeout,
 			"timed out in collective #9: rank 3 never entered it; rank 0 waited in it; it has begun no collective before"},
-		{late(bootstrap.Lateness{Reason: history.Link, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
+		{late(bootstrap.Lateness{Reason: judge.Link, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
 			"timed out in a Send or Recv: nothing moves between ranks 0 and 2; ranks 0 and 2 waited in it"},
-		{late(bootstrap.Lateness{Reason: history.Slow, Call: called, Waiting: []int{0, 2}, Waited: time.Second,
+		{late(bootstrap.Lateness{Reason: judge.Slow, Call: called, Waiting: []int{0, 2}, Waited: time.Second,
 			Still: 120 * time.Millisecond}), call.ErrTimeout,
 			"timed out in " + mine + ": the time-out is too short, or the network has failed just now: data moved until 120ms " +
 				"before; ranks 0 and 2 waited in it for 1s"},
-		{late(bootstrap.Lateness{Reason: history.Circle, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
+		{late(bootstrap.Lateness{Reason: judge.Circle, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
 			"timed out in a Send or Recv: ranks 0 and 2 wait for each other; ranks 0 and 2 waited in it"},
 		{late(bootstrap.Lateness{Call: called, Waiting: []int{0}}, 0), call.ErrTimeout, "timed out in " + mine +
 			": rank 0 waited in it"},

@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // errHalted is the cause of an operation's end when an operation of another rank has run out of time.
@@ -173,19 +174,22 @@ func lateness(f *bootstrap.Failure) string {
 	if s := sign(l.Last.Call); s.Kind != 0 {
 		last = fmt.Sprintf("rank %d's last collective is %s", f.Culprits[0], s.Numbered())
 	}
+	if len(f.Candidates) > 0 {
+		return fmt.Sprintf("timed out in %s: %s; %s%s", what, f.Reason, waited, f.Doubt())
+	}
 	switch l.Reason {
-	case history.Silent:
+	case judge.Silent:
 		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s", what,
 			who, waited)
-	case history.Absent:
+	case judge.Absent:
 		return fmt.Sprintf("timed out in %s: %s never entered it; %s; %s", what, who, waited, last)
-	case history.Link:
+	case judge.Link:
 		return fmt.Sprintf("timed out in %s: nothing moves between ranks %d and %d; %s", what, f.Culprits[0],
 			f.Culprits[1], waited)
-	case history.Slow:
+	case judge.Slow:
 		return fmt.Sprintf("timed out in %s: the time-out is too short, or the network has failed just now: data moved "+
 			"until %v before; %s", what, history.Spell(l.Still), waited)
-	case history.Circle:
+	case judge.Circle:
 		return fmt.Sprintf("timed out in %s: %s wait for each other; %s", what, who, waited)
 	}
 	return fmt.Sprintf("timed out in %s: %s", what, waited)

@@ -68,7 +68,7 @@ func New(group bootstrap.Group, host, name string, timeout time.Duration) *Life 
 		stopped: make(chan struct{})}
 	l.machine.Wrap, l.machine.Left = l.ErrorIn, group.Left
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
-	l.Guard.OnSlow(Slow, l.Inquire)
+	l.Guard.OnSlow(Slow, l.slow)
 	group.Locate(l.locate)
 	group.OnHalt(func() { l.unlessClosed(l.halt) })
 	group.OnFailure(func(f *bootstrap.Failure) { l.unlessClosed(func() { l.step(GroupSaid{f}) }) })
@@ -77,6 +77,16 @@ func New(group bootstrap.Group, host, name string, timeout time.Duration) *Life 
 
 // Slow is how long an operation waits before this rank asks where the others are.
 const Slow = time.Second
+
+// slow asks where the others are, and again later if the wait lasts: who does not answer until then is in the history.
+func (l *Life) slow() {
+	l.Inquire()
+	time.AfterFunc(2*Slow, func() {
+		if l.Guard.Waited() >= 3*Slow {
+			l.unlessClosed(l.Inquire)
+		}
+	})
+}
 
 // Go runs f on a goroutine that Close waits for. It must not be called after Close.
 func (l *Life) Go(f func()) { l.watch.Go(f) }
@@ -120,10 +130,22 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 		l.verdict.Store(v)
 	}
 	l.met.Store(l.machine.Met())
-	if a.Await > 0 {
+	if l.settled == nil && l.machine.State() == Doubtful {
 		l.settled = make(chan struct{})
+	}
+	if a.Await > 0 {
 		time.AfterFunc(a.Await, func() { l.step(PatienceEnded{}) })
-	} else if l.settled != nil && l.machine.State() != Doubtful {
+	}
+	if a.Seek { // nobody waits for it: the group ends it when this rank leaves
+		go func() {
+			l.group.Seek()
+			if f := l.group.Failure(); f != nil { // which OnFailure may tell a moment later
+				l.step(GroupSaid{f})
+			}
+			l.step(PatienceEnded{})
+		}()
+	}
+	if l.settled != nil && l.machine.State() != Doubtful {
 		defer close(l.settled)
 		l.settled = nil
 	}
@@ -148,6 +170,8 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	}
 	if _, quits := e.(AbortCalled); quits && a.Tell != nil {
 		l.group.Fail(a.Tell.Error()) // without culprits: a rank that has called Abort may not go on with the others
+	} else if a.Tell != nil && a.Lost {
+		l.group.FailWith(a.Tell.Error(), a.Tell.Peer, bootstrap.IsSilence(a.Tell))
 	} else if a.Tell != nil {
 		l.group.Fail(a.Tell.Error(), a.Tell.Culprits...)
 	}
@@ -181,7 +205,7 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	}
 	l.Learn()
 	e := l.Locate(c, 0, why, path)
-	e.Culprits = v.Culprits
+	e.Culprits, e.Candidates = v.Culprits, v.Candidates
 	return e
 }
 
@@ -223,8 +247,11 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 		return e
 	}
 	d := doubtOf(e)
-	if d == Differs && l.onGPU() || d == Late && at.Peer < 0 && e.Seq == 0 {
-		// the group cannot say more: it does not compare calls on a GPU, nor operations without number and peer
+	if d == Differs && l.onGPU() {
+		d = Between
+	}
+	if d == Late && at.Peer < 0 && e.Seq == 0 {
+		// the group cannot say more of operations without number and peer
 		d = Certain
 	}
 	doubt := l.step(OperationFailed{e, d})

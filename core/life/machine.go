@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A State is where a communicator is in its life.
@@ -67,7 +68,8 @@ const (
 	Apart
 	// the peer makes another call under the same number: which of the two is that of most ranks, the group knows
 	Differs
-	Late // the operation ran out of time: who holds it up, the group finds out
+	Between // the error names two ranks: of several such errors the group says which counts
+	Late    // the operation ran out of time: who holds it up, the group finds out
 )
 
 func (d Doubt) patience() time.Duration {
@@ -76,6 +78,8 @@ func (d Doubt) patience() time.Duration {
 		return RollCallWait
 	case Late:
 		return TrialWait
+	case Between:
+		return 0
 	}
 	return RootCauseWait
 }
@@ -84,7 +88,9 @@ func (d Doubt) patience() time.Duration {
 type Actions struct {
 	Stop  error         // ends this rank's waits and kernels with this cause, unless nil
 	Tell  *call.Error   // tells the group that this rank has failed, unless nil
+	Lost  bool          // with Tell: the connection with its Peer broke
 	Await time.Duration // sends PatienceEnded after this time, unless 0
+	Seek  bool          // finds out why the group says nothing, and then sends PatienceEnded
 }
 
 // RootCauseWait is how long a rank whose connection broke waits to hear from the
@@ -97,6 +103,10 @@ const (
 	TrialWait     = bootstrap.TrialTime + time.Second
 )
 
+// WordWait is how long a rank that has told the group of a broken connection waits to hear which rank, host or path
+// that is the fault of: all ranks get the same answer.
+const WordWait = bootstrap.InquestTime + time.Second
+
 // A Machine decides what the events in the life of a communicator mean. It is pure: it
 // knows no time, no goroutines and no network.
 type Machine struct {
@@ -107,6 +117,8 @@ type Machine struct {
 	doubt   Doubt              // about doubted
 	stopped bool               // waits have been ended
 	met     bool               // an operation of this rank has failed or was refused
+	told    bool               // the group has been told of doubted
+	sought  bool               // see Actions.Seek
 	// Hosts are the other ranks of the process that serves the rendezvous.
 	Hosts []int
 	// Left reports whether another rank is known to have said goodbye, if not nil.
@@ -153,7 +165,7 @@ func (m *Machine) Step(e Event) Actions {
 		}
 	case PatienceEnded:
 		if m.state == Doubtful {
-			return m.fail(m.explained(m.doubted, m.doubt), true)
+			return m.unanswered()
 		}
 	case OperationRefused:
 		m.met = true
@@ -191,9 +203,41 @@ func (m *Machine) operationFailed(e OperationFailed) Actions {
 		return m.fail(m.blaming(e.Err, Certain), true)
 	default:
 		m.state, m.doubted, m.doubt = Doubtful, e.Err, e.Doubt
+		if e.Doubt.patience() == 0 {
+			return m.unanswered()
+		}
 		return Actions{Await: e.Doubt.patience()}
 	}
 	return Actions{}
+}
+
+// unanswered goes on where the group has said nothing of an error in doubt: the group is told, so that all ranks,
+// this one too, hear one answer; if there is none this rank finds out why; and then it judges alone.
+func (m *Machine) unanswered() Actions {
+	switch {
+	case m.unserved() || m.sought:
+		return m.fail(m.explained(m.doubted, m.doubt), !m.told)
+	case m.told || m.doubt == Late:
+		m.sought = true
+		return Actions{Seek: true}
+	}
+	err := m.caused(m.doubted, m.doubt)
+	if blames := m.blaming(err, m.doubt); len(blames.Culprits) == 1 { // who has left, or this rank itself
+		return m.fail(blames, true)
+	} else if m.doubt != Broken {
+		err = blames
+	}
+	m.told = true
+	a := Actions{Tell: err, Lost: m.breaks(err), Await: WordWait}
+	if !m.stopped {
+		a.Stop, m.stopped = err, true
+	}
+	return a
+}
+
+// breaks reports whether the doubt is about this rank's connection with a peer.
+func (m *Machine) breaks(err *call.Error) bool {
+	return m.doubt == Broken && m.doubted != nil && err.Peer >= 0 && err.Peer != err.Rank
 }
 
 func (m *Machine) fail(err *call.Error, tell bool) Actions {
@@ -202,42 +246,58 @@ func (m *Machine) fail(err *call.Error, tell bool) Actions {
 	if !m.stopped {
 		a.Stop, m.stopped = err, true
 	}
-	if tell {
-		a.Tell = err
+	if lost := len(err.Candidates) > 0 && m.breaks(err); tell && (lost || len(err.Culprits) > 0) {
+		a.Tell, a.Lost = err, lost // who cannot know whom to blame, and has lost no peer, has nothing to tell
 	}
 	return a
 }
 
 // blaming is an error with its culprits, err itself if it has them.
 func (m *Machine) blaming(err *call.Error, d Doubt) *call.Error {
-	if err.Culprits != nil {
+	if err.Culprits != nil || err.Candidates != nil {
 		return err
 	}
 	e := *err // a copy: the owner of err may read it
-	e.Culprits = m.culprits(err, d)
+	e.Culprits, e.Candidates = m.culprits(err, d)
+	var peer *PeerError
+	if len(e.Candidates) > 0 && !errors.As(e.Err, &peer) { // which says so itself
+		e.Err = fmt.Errorf("%w%s", e.Err, (&bootstrap.Failure{Candidates: e.Candidates}).Doubt())
+	}
 	return &e
 }
 
-// culprits are the ranks to blame for an error: those that the group names; if the group does not answer about a late
-// operation, those that serve the rendezvous; else a peer that has left, or this rank, with the peer whose connection
-// broke or whose call differs.
-func (m *Machine) culprits(e *call.Error, d Doubt) []int {
+// culprits are the ranks to blame for an error: those that the group names, also if this rank has failed itself; else a
+// peer that has left, or this rank, with the peer whose call differs. If the group does not answer who is to blame for
+// a loss cannot be known: then candidates are those that this rank hears nothing of, and itself.
+func (m *Machine) culprits(e *call.Error, d Doubt) (culprits, candidates []int) {
 	var peer *PeerError
+	var silent []int
 	switch {
 	case errors.Is(e.Err, call.ErrAborted): // whatever the reason is, it may be of another communicator
-		return []int{e.Rank}
+		return []int{e.Rank}, nil
 	case errors.As(e.Err, &peer):
-		return slices.Clone(peer.Failure.Culprits) // ranks of one process share the Failure
-	case d == Late && len(m.serving()) > 0:
-		return m.serving()
+		f := peer.Failure // ranks of one process share it
+		return slices.Clone(f.Culprits), slices.Clone(f.Candidates)
+	case m.word != nil && d != Certain:
+		return slices.Clone(m.word.Culprits), slices.Clone(m.word.Candidates)
 	case errors.Is(e.Err, call.ErrClosed):
-		return nil
+		return nil, nil
 	case errors.Is(e.Err, call.ErrLeft) && e.Peer >= 0:
-		return []int{e.Peer}
+		return []int{e.Peer}, nil
+	case d == Late && len(m.serving()) > 0:
+		silent = m.serving()
+	case d == Late && e.Peer < 0:
 	case e.Peer < 0 || e.Peer == e.Rank:
-		return []int{e.Rank}
+		return []int{e.Rank}, nil
+	case errors.Is(e.Err, call.ErrMismatch):
+		return []int{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}, nil
+	default:
+		if silent = []int{e.Peer}; m.sought { // nobody has answered this rank's complaint either
+			silent = append(silent, m.serving()...)
+		}
 	}
-	return []int{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}
+	l := judge.Losses([]judge.Testimony{{From: e.Rank, Lost: silent}})
+	return l.Culprits, l.Candidates
 }
 
 // Explain is the cause of an operation's failure after the doubt has ended: the group's word, if that explains the
@@ -253,7 +313,7 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 	case m.word == nil && d == Late && len(m.Hosts) > 0:
 		return fmt.Errorf("%w; nobody knows more, for %s, which served the rendezvous, has closed the communicator", cause,
 			history.Ranks(m.Hosts))
-	case m.word == nil || d == Certain:
+	case m.word == nil || d == Certain || d == Between:
 		return cause
 	case d == Late && m.word.Late != nil && cause != call.ErrTimeout && !errors.Is(cause, errHalted):
 		return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
@@ -272,21 +332,36 @@ func (m *Machine) serving() []int {
 	return slices.DeleteFunc(slices.Clone(m.Hosts), func(r int) bool { return m.Left != nil && m.Left(r) })
 }
 
+// unserved reports whether all that served the rendezvous have left: nobody knows more than this rank.
+func (m *Machine) unserved() bool { return len(m.Hosts) > 0 && len(m.serving()) == 0 }
+
 // explained is an error with the cause that Explain gives, and its culprits.
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
+	return m.blaming(m.caused(err, d), d)
+}
+
+// caused is explained without culprits.
+func (m *Machine) caused(err *call.Error, d Doubt) *call.Error {
 	e := *err // its owner may read it
 	cause := err.Err
 	if d == Broken && m.word == nil && m.Left != nil && e.Peer >= 0 && m.Left(e.Peer) &&
 		!errors.Is(cause, fifo.ErrClosed) {
 		cause = fmt.Errorf("%w: %w", fifo.ErrClosed, cause) // what was sent met a connection that had no reader any more
 	}
-	if d == Broken && m.word == nil && e.Peer >= 0 && len(m.Hosts) > 0 && len(m.serving()) == 0 &&
-		!errors.Is(cause, fifo.ErrClosed) { // nobody is left who could see the death
+	if d == Broken && m.word == nil && e.Peer >= 0 && m.unserved() &&
+		!errors.Is(cause, fifo.ErrClosed) && !bootstrap.IsSilence(cause) { // nobody is left who could see the death
 		cause = fmt.Errorf("%w (%v)", &PeerError{&bootstrap.Failure{Rank: e.Peer, Died: true,
 			Reason: "its connection ended without goodbye", Culprits: []int{e.Peer}}}, cause)
 	}
-	e.Err = m.Explain(cause, d)
-	return m.blaming(&e, d)
+	e.Err = cause
+	own := m.word != nil && m.told && m.word.Rank == e.Rank // the word is this rank's complaint
+	// A peer closes its end too if it has failed. That it has left the group says.
+	closed := m.word == nil && d == Broken && errors.Is(cause, fifo.ErrClosed) && m.Left != nil && e.Peer >= 0 &&
+		!m.Left(e.Peer) && !m.unserved()
+	if !own && !closed {
+		e.Err = m.Explain(cause, d)
+	}
+	return &e
 }
 
 // A PeerError is the failure of another rank, or the disagreement of two, as the group
@@ -338,6 +413,7 @@ func doubtOf(e *call.Error) Doubt {
 		case m.known():
 			return Differs
 		}
+		return Between
 	}
 	for _, c := range certain {
 		if errors.Is(e, c) {

@@ -5,12 +5,14 @@ package life
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // ID identifies the communicator in what is written of it, the same on all ranks.
@@ -24,10 +26,16 @@ func (l *Life) ID() string {
 func (l *Life) Record() history.Record {
 	r := history.Record{
 		Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Pid: os.Getpid(), Time: time.Now(),
-		State: history.State{Rank: l.Rank, Heard: true, Peer: -1}, Waited: l.Guard.Waited(),
+		State: judge.State{Rank: l.Rank, Heard: true, Peer: -1}, Waited: l.Guard.Waited(),
 	}
 	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed {
-		r.Cause, r.Culprits = v.Err.Error(), v.Culprits
+		r.Cause, r.Culprits, r.Candidates = v.Err.Error(), v.Culprits, v.Candidates
+		if peer, ok := errors.AsType[*PeerError](v.Err); ok && peer.Failure.Late != nil {
+			r.Late = peer.Failure.Late.Reason.String()
+		}
+	}
+	if r.Still = l.Guard.Still(); r.Waited >= Slow {
+		r.Silent = l.group.Silent()
 	}
 	number, pairwise := l.Turn.inside()
 	r.Calls, r.Total = l.Turn.history()
@@ -38,12 +46,13 @@ func (l *Life) Record() history.Record {
 	r.State.Unsure = l.onGPU()
 	l.mu.Lock()
 	stop := l.stop
+	r.Path = len(r.Culprits) == 2 && l.machine.word.OfPath()
 	l.mu.Unlock()
 	switch {
 	case stop != nil:
 		r.State.At, r.State.Peer, r.State.Sending, r.State.Round, r.State.Step = stop.At, stop.Peer, stop.Sending, stop.Round,
 			stop.Step
-		r.Waited = stop.Waited
+		r.Waited, r.Still = stop.Waited, stop.Still
 	case pairwise && len(last) > 0:
 		e := last[len(last)-1]
 		r.State.Peer, r.State.Sending = int(e.Peer), !e.Recv

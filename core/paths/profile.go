@@ -21,6 +21,9 @@ type Profile struct {
 	Version string
 	transport.Info
 	Hostname         string   // readable, for errors
+	Pid              int      // readable, for histories
+	Origin           string   `json:",omitempty"` // the communicator of which others were made up to this one
+	Number           int      `json:",omitempty"` // the rank there
 	Wish             []string // preference of this rank's Config, best first
 	SlotBytes, Slots int
 	Settings         []Setting // that must be the same on all ranks

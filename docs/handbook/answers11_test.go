@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 func Example_space() {
@@ -43,16 +43,16 @@ func Example_space() {
 }
 
 func Example_blame() {
-	in := func(rank int, number uint64, peer int) history.State {
-		return history.State{Rank: rank, Heard: true, Last: number, At: number, Peer: peer}
+	in := func(rank int, number uint64, peer int) judge.State {
+		return judge.State{Rank: rank, Heard: true, Last: number, At: number, Peer: peer}
 	}
-	say := func(states ...history.State) {
-		v := history.Blame(states)
+	say := func(states ...judge.State) {
+		v := judge.Waits(states)
 		fmt.Println(v.Reason, v.Culprits, "waiting:", v.Waiting)
 	}
-	idle := history.State{Rank: 2, Heard: true, Last: 1041, Peer: -1}
+	idle := judge.State{Rank: 2, Heard: true, Last: 1041, Peer: -1}
 	say(in(0, 1042, 3), in(1, 1042, 0), idle, in(3, 1042, 2))
-	say(in(0, 1042, 3), in(1, 1042, 0), history.State{Rank: 2, Peer: -1}, in(3, 1042, 2))
+	say(in(0, 1042, 3), in(1, 1042, 0), judge.State{Rank: 2, Peer: -1}, in(3, 1042, 2))
 	// Output:
 	// absent [2] waiting: [0 1 3]
 	// silent [2] waiting: [0 1 3]

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // space draws a ring of work after each of some events.
@@ -62,11 +62,11 @@ func space() string {
 	return d.svg()
 }
 
-// waits draws who waits for whom, and what history.Blame says.
+// waits draws who waits for whom, and what judge.Waits says.
 func waits() string {
 	const wide, radius, top = 292, 62, 128
-	in := func(peer int) history.State { return history.State{Heard: true, Last: 7, At: 7, Peer: peer} }
-	cases := [][]history.State{
+	in := func(peer int) judge.State { return judge.State{Heard: true, Last: 7, At: 7, Peer: peer} }
+	cases := [][]judge.State{
 		{in(3), in(0), {Heard: true, Last: 6, Peer: -1}, in(2)},
 		{in(3), in(0), {Peer: -1}, in(2)},
 		{in(3), in(0), in(1), in(2)},
@@ -77,7 +77,7 @@ func waits() string {
 		for r := range states {
 			states[r].Rank = r
 		}
-		verdict := history.Blame(states)
+		verdict := judge.Waits(states)
 		blamed := map[int]bool{}
 		for _, r := range verdict.Culprits {
 			blamed[r] = true

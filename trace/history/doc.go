@@ -1,11 +1,9 @@
-// Package history knows what each rank has called last, and finds the ranks that hold up the
-// others. It is for the rendezvous, which judges a group whose operations run out of time; for
-// communicators, which keep their last calls; and for "ringo why", which reads their files.
+// Package history keeps what each rank has called last. It is for communicators, which keep their last calls, and for
+// "ringo why", which reads their files and judges them.
 //
-// A Ring is the last Sends and Recvs of one rank. A State is where a rank is, and Blame, a pure
-// function, finds in the States of all ranks the culprits. A Record is the file of one rank's
-// last calls and State, and Why makes one verdict of the Records of all ranks.
+// A Ring is the last Sends and Recvs of one rank. A Record is the file of its last calls and its State, of what its
+// communicator has failed, and of which processes the other ranks are.
 //
-// The trap: a rank that waits is seldom to blame. A rank that is silent, or in no call, is to
-// blame; where all ranks wait, it is the connection on which the rank with the least progress waits.
+// The trap: ranks have the numbers of their communicator, which Split may have given anew. Members have those of the
+// communicator that was the first.
 package history

@@ -7,24 +7,38 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/given"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A Record is what one rank knows of its communicator: its last calls, where it is, and why the
 // communicator has failed. It is written as JSON.
 type Record struct {
 	Comm       string // identifies the communicator, the same on all ranks
+	Name       string `json:",omitempty"` // the program's name of the communicator
 	Rank, Size int
 	Host       string
 	Pid        int
 	Time       time.Time // when this was so
-	State      State
+	State      judge.State
 	Waited     time.Duration `json:",omitempty"` // in the call that it is in, as far as is known
+	Still      time.Duration `json:",omitempty"` // of Waited: since data moved last, as far as is known
 	Cause      string        `json:",omitempty"` // why the communicator has failed
 	Culprits   []int         `json:",omitempty"` // who is to blame for that
+	Candidates []int         `json:",omitempty"` // without Culprits: who may be
+	Path       bool          `json:",omitempty"` // nothing passes between the two Culprits, which are well
+	Late       string        `json:",omitempty"` // of a Cause that a call ran out of time: the Reason, as a word
+	Silent     []int         `json:",omitempty"` // ranks that did not answer the group's question where they are
+	After      string        `json:",omitempty"` // the failed communicator of which Shrink has made this one
+	Origin     string        `json:",omitempty"` // the communicator of which Members have a number; "" if none
+	OriginSize int           `json:",omitempty"` // its ranks
+	Members    Members       `json:",omitempty"` // the processes, by rank; empty if not known
+	Beside     []string      `json:",omitempty"` // other communicators in a call of which this process waits too
 	Total      uint64        // calls since the beginning
 	Calls      []Call        // the last of them, oldest first
 }
@@ -39,8 +53,22 @@ type Call struct {
 // Files matches the names that Write gives to files.
 const Files = "ringo-*-rank*.json"
 
-// name is the name of a record's file.
-func (r *Record) name() string { return fmt.Sprintf("ringo-%s-rank%d.json", r.Comm, r.Rank) }
+// FileOf is the name of the file that a rank of a communicator writes.
+func FileOf(comm string, rank int) string { return fmt.Sprintf("ringo-%s-rank%d.json", comm, rank) }
+
+// owner is the communicator and the rank whose file has a name, "" if it is no history's name.
+func owner(file string) (comm string, rank int) {
+	name := strings.TrimPrefix(filepath.Base(file), "ringo-")
+	i := strings.LastIndex(name, "-rank")
+	if is, _ := filepath.Match(Files, filepath.Base(file)); !is || i < 0 {
+		return "", 0
+	}
+	rank, err := strconv.Atoi(strings.TrimSuffix(name[i+len("-rank"):], ".json"))
+	if err != nil || rank < 0 || rank >= maxSize {
+		return "", 0
+	}
+	return given.Printable(name[:i]), rank
+}
 
 // Write puts a record in a folder, and returns the file. The folder is made if it is not there, but not the folders
 // around it. An older record of the same rank is replaced.
@@ -52,8 +80,8 @@ func (r *Record) Write(dir string) (file string, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("history: %w", err)
 	}
-	file = filepath.Join(dir, r.name())
-	part, err := os.CreateTemp(dir, r.name()+".*") // a name of its own: a failure and a signal may come at once
+	file = filepath.Join(dir, FileOf(r.Comm, r.Rank))
+	part, err := os.CreateTemp(dir, filepath.Base(file)+".*") // a name of its own: a failure and a signal may come at once
 	if err != nil {
 		return "", fmt.Errorf("history: %w", err)
 	}
@@ -69,8 +97,19 @@ func (r *Record) Write(dir string) (file string, err error) {
 	return file, nil
 }
 
+// An Unreadable is a file that holds no record, or a part of one: it may have been cut off, or be copied just now.
+type Unreadable struct {
+	File string
+	Comm string // "" if the name is not that of a history
+	Rank int
+	Err  error
+}
+
+func (u *Unreadable) Error() string { return fmt.Sprintf("history: %s: %v", u.File, u.Err) }
+func (u *Unreadable) Unwrap() error { return u.Err }
+
 // Read returns the records of files, and of the files in folders whose names match Files. A file that holds no record
-// is left out, and skipped has its error: one rank may have met a full disk. It is an error if no record is left.
+// is left out, and skipped has an *Unreadable: one rank may have met a full disk. It is an error if no record is left.
 func Read(paths ...string) (records []Record, skipped []error, err error) {
 	for _, path := range paths {
 		files := []string{path}
@@ -87,7 +126,8 @@ func Read(paths ...string) (records []Record, skipped []error, err error) {
 		for _, file := range files {
 			r, err := read(file)
 			if err != nil {
-				skipped = append(skipped, fmt.Errorf("history: %w", err))
+				comm, rank := owner(file)
+				skipped = append(skipped, &Unreadable{File: file, Comm: comm, Rank: rank, Err: err})
 				continue
 			}
 			records = append(records, *r)
@@ -110,26 +150,41 @@ func read(file string) (*Record, error) {
 		err = r.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
 	return r, nil
 }
 
 // maxSize bounds the ranks of a record that is read.
-const maxSize = 1 << 20
+const maxSize = 1 << 17
 
-// check finds out what is wrong with a record, and makes its texts printable.
+// check finds out what is wrong with a record, and makes its texts printable. A State that cannot be is taken for none.
 func (r *Record) check() error {
-	if r.Size < 1 || r.Size > maxSize || r.Rank < 0 || r.Rank >= r.Size || r.State.Peer >= r.Size {
+	if r.Size < 1 || r.Size > maxSize || r.Rank < 0 || r.Rank >= r.Size || r.OriginSize < 0 || r.OriginSize > maxSize {
 		return errors.New("not a rank's history")
 	}
-	for _, c := range r.Culprits {
+	for _, c := range slices.Concat(r.Culprits, r.Candidates, r.Silent) {
 		if c < 0 || c >= r.Size {
 			return errors.New("not a rank's history")
 		}
 	}
-	for _, text := range []*string{&r.Comm, &r.Host, &r.Cause} { // they are printed
+	if s := &r.State; !s.Heard || s.Peer < -1 || s.Peer >= r.Size {
+		*s = judge.State{Peer: -1}
+	}
+	r.State.Rank = r.Rank
+	if len(r.Members) != r.Size {
+		r.Members, r.Origin, r.OriginSize = nil, "", 0
+	}
+	for i := range r.Members {
+		if m := &r.Members[i]; m.Number >= r.OriginSize {
+			m.Number = -1
+		}
+	}
+	for _, text := range []*string{&r.Comm, &r.Name, &r.Host, &r.Cause, &r.Late, &r.After, &r.Origin} { // they are printed
 		*text = given.Printable(*text)
+	}
+	for i := range r.Beside {
+		r.Beside[i] = given.Printable(r.Beside[i])
 	}
 	for i := range r.Calls {
 		r.Calls[i].What = given.Printable(r.Calls[i].What)

@@ -6,6 +6,7 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,10 +66,9 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 			torn = append(torn, RankOf(files[i]))
 			continue
 		}
-		dumps[i].add(j)
-		dumps[i] = record{}
 		read++
 	}
+	addNewest(j, dumps)
 	if read == 0 {
 		return nil, nil, errors.Join(skipped...)
 	}
@@ -84,6 +84,38 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 		}
 	}
 	return j, skipped, nil
+}
+
+// addNewest adds the newest dump of each rank to a job, by what is in them, and notes that there are others.
+func addNewest(j *hang.Job, dumps []record) {
+	order := make([]*record, 0, len(dumps))
+	for i := range dumps {
+		if dumps[i].err == nil {
+			order = append(order, &dumps[i])
+		}
+	}
+	slices.SortStableFunc(order, func(x, y *record) int {
+		return cmp.Or(cmp.Compare(x.rank, y.rank), y.newest.Compare(x.newest), y.taken.Compare(x.taken))
+	})
+	var last *record
+	var older []string
+	for _, d := range order {
+		switch {
+		case last == nil || last.rank != d.rank:
+			last = d
+			d.add(j)
+		case !last.newest.Equal(d.newest): // a copy is not older
+			older = append(older, d.file)
+		}
+		d.groups, d.calls = nil, nil
+	}
+	if n := len(older); n > 0 {
+		text := " is older than another one"
+		if n > 1 {
+			text = fmt.Sprintf(" and %d more are older than others", n-1)
+		}
+		j.Notes = append(j.Notes, "of each rank the newest dump counts: "+older[0]+text)
+	}
 }
 
 var errNone = errors.New("not a dump of the flight recorder")
@@ -112,6 +144,8 @@ type record struct {
 	err    error
 	file   string
 	taken  time.Time
+	newest time.Time // in the calls
+	build  string
 	rank   int
 	groups []hang.Group
 	calls  []hang.Call
@@ -120,7 +154,7 @@ type record struct {
 // add adds a dump to a job.
 func (d *record) add(j *hang.Job) {
 	to := j.Rank(d.rank)
-	to.Source, to.Taken, to.Calls = d.file, d.taken, d.calls
+	to.Source, to.Taken, to.Calls, to.Build = d.file, d.taken, d.calls, d.build
 	index := make([]int, len(d.groups))
 	for i, g := range d.groups {
 		index[i] = j.GroupOf(g.Name, g.Desc, g.Ranks)
@@ -208,6 +242,8 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 		return wrong(errNone)
 	}
 	r := reader{worker: w, record: record{file: name, rank: rank}, index: map[string]int{}}
+	r.build = w.one(fmt.Sprintf("format %s, NCCL %s", text(all.Get("version")),
+		cmp.Or(text(all.Get("comm_lib_version")), text(all.Get("nccl_version")), "?")))
 	r.config(all.Get("pg_config"))
 	if ok {
 		if err := r.entries(entries.Items); err != nil {
@@ -222,6 +258,13 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 		}
 	}
 	r.forget()
+	for i := range r.calls {
+		for _, t := range []time.Time{r.calls[i].At, r.calls[i].Ends} {
+			if t.After(r.newest) {
+				r.newest = t
+			}
+		}
+	}
 	return r.record
 }
 
@@ -399,10 +442,12 @@ func (r *reader) call(e *pickle.Dict) (c hang.Call, kind string, err error) {
 		r.message(&c, kind, ends)
 		c.Number = number(first(e, "p2p_seq_id", "seq_id"))
 	}
-	var in, out int64
-	c.In, in = r.shapes(e.Get("input_dtypes"), e.Get("input_sizes"))
-	c.Out, out = r.shapes(e.Get("output_dtypes"), e.Get("output_sizes"))
-	c.Sizes = hang.Sizes{In: in, Out: out}
+	var in, out []string
+	in, c.In, c.Sizes.In = r.shapes(e.Get("input_dtypes"), e.Get("input_sizes"))
+	out, c.Out, c.Sizes.Out = r.shapes(e.Get("output_dtypes"), e.Get("output_sizes"))
+	if kinds := slices.Compact(append(in, out...)); len(kinds) == 1 {
+		c.Type = kinds[0]
+	}
 	switch text(e.Get("state")) {
 	case "completed":
 		c.State = hang.Ended
@@ -453,9 +498,8 @@ func (r *reader) where(v any) string {
 	return line
 }
 
-// shapes spells types and sizes of tensors, and counts their elements.
-func (r *reader) shapes(kinds, sizes any) (string, int64) {
-	var k []string
+// shapes returns the types of tensors, spells them with their sizes, and counts their elements.
+func (r *reader) shapes(kinds, sizes any) (k []string, spelled string, elements int64) {
 	if list, ok := kinds.(*pickle.List); ok {
 		for _, v := range list.Items {
 			k = append(k, r.one(text(v)))
@@ -468,15 +512,15 @@ func (r *reader) shapes(kinds, sizes any) (string, int64) {
 			if one == nil {
 				continue
 			}
-			dims := make([]int64, 0, min(8, len(one.Items)))
-			for _, n := range one.Items[:min(8, len(one.Items))] {
+			dims := make([]int64, 0, len(one.Items))
+			for _, n := range one.Items {
 				dims = append(dims, number(n))
 			}
 			s = append(s, dims)
 		}
 	}
-	spelled, n := hang.Shape(k, s)
-	return r.one(spelled), n
+	spelled, elements = hang.Shape(k, s)
+	return k, r.one(spelled), elements
 }
 
 func first(e *pickle.Dict, keys ...string) any {

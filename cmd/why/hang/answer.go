@@ -26,6 +26,9 @@ type Answer struct {
 	Either   bool     // the culprits are two sides, of which one may be right
 	guessed  bool     // the numbers of ranks are not the program's, or not all ranks are known
 	open     bool     // Job.Open
+	own      bool     // Job.Own
+	glance   bool     // Job.Glance, of a job that is held to stand still
+	young    bool     // no rank has waited for long
 }
 
 // A Class is ranks that are at the same place.
@@ -37,16 +40,38 @@ type Class struct {
 
 // Judge finds out why a job stands still. It sorts the calls of the ranks by time.
 func Judge(j *Job) Answer {
+	first := j.first()
+	if first != nil {
+		j.until(first)
+		j.Patience = -1 // it has ended waits, however long they were
+	}
 	jd := newJudge(j)
 	c := jd.find()
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
-		Either: c.either(), Notes: j.Notes}
+	if first != nil {
+		c = jd.weigh(first, c)
+	}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason,
+		Culprits: c.culprits, Either: c.either(), Notes: j.Notes}
+	a.glance = j.Glance && c.Reason != Died && c.Reason != Silent
+	a.young = c.Reason == Nothing && c.doubt != nil
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
 		}
 	}
 	jd.say(&a, &c)
+	var more []string
+	if c.alike || c.Reason == Stuck {
+		more = append(more, jd.suspects(c.at))
+	}
+	if len(c.culprits) > 0 && !c.quiet && c.Reason != Died {
+		more = append(more, jd.filed(&c))
+	}
+	for _, text := range more {
+		if text != "" {
+			a.Notes = append(a.Notes, text)
+		}
+	}
 	jd.classes(&a)
 	return a
 }
@@ -55,11 +80,14 @@ func Judge(j *Job) Answer {
 // that are equally sure. The others become its notes, if they differ or blame the same ranks.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
+	for i := range sorted {
+		sorted[i].glanced(answers)
+	}
 	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
 	var agree [][]string
 	for _, a := range sorted {
 		i := slices.IndexFunc(merged, func(m Answer) bool {
-			return m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks
+			return !(a.own && m.own) && (m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks)
 		})
 		if i < 0 {
 			a.Notes = slices.Clone(a.Notes)
@@ -87,10 +115,17 @@ func Merge(answers []Answer) (merged []Answer) {
 	return merged
 }
 
+// glanced takes an accusation of one look back where another answer shows that no rank has waited for long.
+func (a *Answer) glanced(others []Answer) {
+	if a.glance && slices.ContainsFunc(others, func(b Answer) bool { return b.young && b.Ranks == a.Ranks }) {
+		a.Reason, a.Culprits, a.guessed = Unknown, nil, true
+	}
+}
+
 // sure is how certain a reason is: a death was seen (3), a missing file may be an oversight (1).
 var sure = [Reasons]int{
 	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2,
-	Died: 3,
+	Link: 2, Died: 3, Failed: 3,
 }
 
 func (a *Answer) worth() int {
@@ -103,12 +138,21 @@ func (a *Answer) worth() int {
 // say writes the sentence and the remedy.
 func (jd *judge) say(a *Answer, c *cause) {
 	who := jd.who(c.culprits)
+	if c.doubt != nil {
+		jd.sayDoubt(a, c)
+		return
+	}
+	if c.verdict != nil {
+		jd.sayVerdict(a, c)
+		return
+	}
 	switch c.Reason {
 	case Nothing:
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
-		if len(a.Missing) > 0 {
-			a.Sentence += "; of " + history.Ranks(a.Missing) + " nothing is known"
-			a.Remedy = "give the files of all ranks"
+		if lost := jd.lostAnywhere(); len(lost) > 0 { // these may wait
+			a.Reason = Unknown
+			a.Sentence = fmt.Sprintf("I cannot say, because %s; no other rank waits", jd.missing(lost))
+			a.Remedy = jd.fetch(lost)
 		}
 	case Unknown, Died, Silent:
 		if c.quiet {
@@ -122,6 +166,10 @@ func (jd *judge) say(a *Answer, c *cause) {
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.readLog(c.culprits, who)
+	case Link:
+		a.Sentence = fmt.Sprintf("nothing moves between %s in %s; %s", history.Ranks(c.culprits), jd.what(c.at),
+			jd.waiting(c.at))
+		a.Remedy = "run ringo check between their hosts"
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))
 		a.Remedy = "look whether the process of " + who + " lives, and at the end of its log"
@@ -129,7 +177,11 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
-		a.Sentence = fmt.Sprintf("%s never called %s%s%s; %s", who, jd.what(c.at), jd.stands(c.culprits),
+		called := "called"
+		if jd.Own {
+			who, called = history.Ranks(c.culprits), "entered" // as errors say it; the remedy names the process
+		}
+		a.Sentence = fmt.Sprintf("%s never %s %s%s%s; %s", who, called, jd.what(c.at), jd.stands(c.culprits),
 			jd.unnoted(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
@@ -144,17 +196,18 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = jd.crossed(c)
 		a.Remedy = "call collectives of several groups, and messages, in one order on all ranks"
 	case Blocked:
-		a.Sentence = fmt.Sprintf("%s has called %s%s, and its GPU has not begun it: something before it on the GPU does "+
-			"not end; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.begun(c.at))
+		a.Sentence = fmt.Sprintf("%s %s called %s%s, and %s not begun it: something before it on the GPU does "+
+			"not end; %s", who, verb(c.culprits, "has", "have"), jd.what(c.at), jd.line(c.at, c.culprits),
+			verb(c.culprits, "its GPU has", "their GPUs have"), jd.begun(c.at))
 		a.Remedy = "see which kernel runs there: cuda-gdb, or nsys; a kernel that spins, or another library's collective"
 	case Stuck:
-		a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s: network, GPU, or an argument that the files "+
-			"do not have, as the root", who, jd.what(c.at), jd.line(c.at, c.culprits))
+		in := fmt.Sprintf("nothing moves although %s %s in %s%s", who, verb(c.culprits, "is", "all are"), jd.what(c.at),
+			jd.line(c.at, c.culprits))
+		a.Sentence = in + ": network, GPU, or an argument that the files do not have, as the root"
 		a.Remedy = "run ringo check on these hosts"
 		a.Culprits = nil
 		if len(jd.Faults) > 0 {
-			a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s; %s", who, jd.what(c.at),
-				jd.line(c.at, c.culprits), jd.Faults[0])
+			a.Sentence = in + "; " + jd.Faults[0]
 			a.Remedy = "run ringo check between the two hosts of that error"
 		}
 	}
@@ -163,16 +216,25 @@ func (jd *judge) say(a *Answer, c *cause) {
 // sayUnknown writes why there is no verdict.
 func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
-	if len(a.Missing) > 0 {
-		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing),
-			jd.unreadable(a.Missing), jd.waiting(c.at))
-		a.Remedy = "give the files of all ranks: each process writes its own, on its host"
+	if lost := jd.lost(c.at); len(lost) > 0 {
+		a.Sentence = fmt.Sprintf("I cannot say, because %s; %s", jd.missing(lost), jd.waiting(c.at))
+		a.Remedy = jd.fetch(lost)
+	}
+	if len(c.sides) > 1 {
+		text := jd.difference
+		one, other := c.sides[0].call, c.sides[1].call
+		if c.at.number < 0 || one.Group != other.Group || one.Number != other.Number {
+			text = jd.crossed
+		}
+		a.Sentence = fmt.Sprintf("I cannot say which side is right, because %s: %s", jd.missing(c.unproven), text(c))
+		a.Remedy = jd.fetch(c.unproven)
 	}
 	if c.alike {
-		a.Sentence = fmt.Sprintf("I cannot say: %s all have called %s%s, alike as far as the files show, and it does not "+
+		open := jd.open(c.at)
+		a.Sentence = fmt.Sprintf("I cannot say: %s %s called %s%s, alike as far as the files show, and it does not "+
 			"end: a GPU is busy with something before it, the network, "+
-			"or an argument that no dump has, as the root", history.Ranks(jd.open(c.at)), jd.what(c.at),
-			jd.line(c.at, jd.open(c.at)))
+			"or an argument that no dump has, as the root", history.Ranks(open), verb(open, "has", "all have"), jd.what(c.at),
+			jd.line(c.at, open))
 		a.Remedy = "look with cuda-gdb or nsys which kernels run; the next time TORCH_NCCL_ENABLE_TIMING=1 has dumps show " +
 			"whose GPU has begun it, " +
 			"and NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL has logs show roots"
@@ -217,20 +279,15 @@ func (jd *judge) inspect(ranks []int) string {
 		pid = fmt.Sprint(r.Pid)
 	}
 	switch {
+	case jd.Own && r.Stack == "" && r.Pid > 0:
+		return fmt.Sprintf("see what %s does: on host %s kill -QUIT %d has a Go program print its stacks, and py-spy dump "+
+			"--pid %[3]d shows those of Python", history.Ranks(ranks[:1]), r.Host, r.Pid)
 	case r.Stack != "":
 		return "see why " + history.Ranks(ranks[:1]) + " does not go on from there"
 	case r.Name != "":
 		return fmt.Sprintf("see what %s does (%s): py-spy dump --pid %s", history.Ranks(ranks[:1]), r.Name, pid)
 	}
-	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks), pid)
-}
-
-// unreadable is " or cannot be read" if that may be so of missing files.
-func (jd *judge) unreadable(ranks []int) string {
-	if slices.ContainsFunc(ranks, func(r int) bool { return jd.Ranks[r].Torn }) {
-		return " or cannot be read"
-	}
-	return ""
+	return fmt.Sprintf("see what %s %s there: py-spy dump --pid %s", history.Ranks(ranks), verb(ranks, "does", "do"), pid)
 }
 
 // quietly is the verb for silent ranks.
@@ -239,6 +296,9 @@ func (jd *judge) quietly(ranks []int) string {
 		if !jd.Ranks[r].Mute {
 			return "left nothing"
 		}
+	}
+	if jd.Own {
+		return verb(ranks, "does not answer the others", "do not answer the others")
 	}
 	return verb(ranks, "does not answer RAS", "do not answer RAS")
 }
@@ -267,9 +327,9 @@ func (jd *judge) what(at place) string {
 	if at.number < 0 {
 		return fmt.Sprintf("its end of a message from rank %d to rank %d", at.from, at.to)
 	}
-	name := "a collective"
+	name := fmt.Sprintf("collective #%d", at.number)
 	for _, r := range jd.members(at) {
-		if c := jd.in(at, r); c != nil {
+		if c := jd.in(at, r); c != nil && (c.message() || c.Kind != "") {
 			name = c.name()
 			break
 		}
@@ -290,8 +350,22 @@ func (jd *judge) line(at place, ranks []int) string {
 // waiting says who waits at a place, and where in the program.
 func (jd *judge) waiting(at place) string {
 	ranks := jd.open(at)
-	return fmt.Sprintf("%s %s in %s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at),
-		jd.line(at, ranks))
+	return fmt.Sprintf("%s %s in %s%s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at),
+		jd.line(at, ranks), jd.since(at, ranks))
+}
+
+// since is for how long ranks have waited at a place, " since 4.9s"; "" if not known.
+func (jd *judge) since(at place, ranks []int) string {
+	var waited time.Duration
+	for _, r := range ranks {
+		if w := jd.in(at, r).Wait; w != nil {
+			waited = max(waited, w.Waited)
+		}
+	}
+	if waited == 0 {
+		return ""
+	}
+	return " since " + history.Spell(waited).String()
 }
 
 // begun says which ranks have begun the call at a place.
@@ -324,6 +398,11 @@ func (jd *judge) death(ranks []int) string {
 		if jd.Ranks[r].end() != how {
 			return "have ended"
 		}
+	}
+	if rest, ok := strings.CutPrefix(how, "was "); ok {
+		return verb(ranks, "was ", "were ") + rest
+	} else if rest, ok := strings.CutPrefix(how, "has "); ok {
+		return verb(ranks, "has ", "have ") + rest
 	}
 	return how
 }
@@ -375,17 +454,22 @@ func (jd *judge) difference(c *cause) string {
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, rooted(other.call), where(other),
 			history.Ranks(one.ranks), rooted(one.call), where(one))
+	case c.Reason == Shapes && jd.Own:
+		return fmt.Sprintf("as collective #%d of %s %s called %s, and %s %s", c.at.number, group,
+			history.Ranks(one.ranks), one.call.Sign, history.Ranks(other.ranks), other.call.Sign)
 	case c.Reason == Shapes:
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, other.call.In, where(other),
 			history.Ranks(one.ranks), one.call.In, where(one))
 	case other.shift > 0:
-		return fmt.Sprintf("%s left out %s of %s%s: what it called there, %s%s, the others call next",
-			history.Ranks(other.ranks), one.call.name(), group, where(one), other.call.Kind, where(other))
+		return fmt.Sprintf("%s left out %s of %s%s: what %s called there, %s%s, %s next",
+			history.Ranks(other.ranks), one.call.name(), group, where(one), verb(other.ranks, "it", "they"), other.call.Kind,
+			where(other), verb(one.ranks, "the other calls", "the others call"))
 	case other.shift < 0:
-		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what they called there, %s%s, it calls next",
+		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what %s called there, %s%s, %s next",
 			history.Ranks(other.ranks), other.call.name(), group, where(other),
-			history.Ranks(one.ranks), one.call.Kind, where(one))
+			history.Ranks(one.ranks), verb(one.ranks, "it", "they"), one.call.Kind, where(one),
+			verb(other.ranks, "the other calls", "the others call"))
 	}
 	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group,
 		history.Ranks(other.ranks), other.call.Kind, where(other),
@@ -443,10 +527,8 @@ func (jd *judge) words(r int) string {
 		return rank.end()
 	case jd.old[r]:
 		return "left a file of another time"
-	case rank.Torn && rank.Source == "":
-		return "left a file that cannot be read"
 	case rank.Source == "":
-		return "left nothing"
+		return jd.left(r)
 	case len(jd.waits[r]) > 0 || jd.newest(r) != nil:
 		c := jd.newest(r)
 		if len(jd.waits[r]) > 0 {
@@ -458,6 +540,9 @@ func (jd *judge) words(r int) string {
 		}
 		if c.Where != "" {
 			text += ", " + c.Where
+		}
+		if !c.message() {
+			text += c.Wait.inside(len(jd.Ranks))
 		}
 		return text
 	case len(rank.Calls) == 0:

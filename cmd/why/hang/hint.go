@@ -39,8 +39,11 @@ func (j *Job) Hear(hints []Hint) []bool {
 		if r < 0 || r >= len(j.Ranks) || j.Guessed && !ok {
 			continue
 		}
-		heard[i] = true
 		to := &j.Ranks[r]
+		if !ok && h.Pid > 0 && to.Pid > 0 && h.Death != "" { // a process of this rank in an earlier attempt
+			continue
+		}
+		heard[i] = true
 		for _, field := range []struct {
 			to   *string
 			text string
@@ -81,7 +84,7 @@ func Standing(hints []Hint) (notes []string) {
 // Learn takes from another job of the same ranks the processes of ranks, which ranks do not answer, and the errors of
 // networks and GPUs. Guessed numbers of ranks teach nothing.
 func (j *Job) Learn(o *Job) {
-	if len(o.Ranks) != len(j.Ranks) || o.Guessed || j.Guessed {
+	if len(o.Ranks) != len(j.Ranks) || o.Guessed || j.Guessed || o.Own && j.Own {
 		return
 	}
 	for r := range j.Ranks {

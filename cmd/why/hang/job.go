@@ -23,7 +23,18 @@ type Job struct {
 	Faults  []string // errors of networks and GPUs in the files, in their order
 	Guessed bool     // ranks are numbered by node, process and GPU, as the program's numbers are not known
 	Open    bool     // there may be more ranks than are known
-	index   map[string][]int
+	Own     bool     // of histories of this library
+	Lost    []string // groups in a call of which ranks wait, and of which there is no file
+
+	// Verdicts are what groups have found as the reason of their failures, while their ranks lived.
+	Verdicts []Verdict
+
+	index map[string][]int
+
+	Glance bool // the files are of one moment, and do not tell how long ranks have waited
+
+	// Patience is how long ranks have to have waited for one to be accused: 0 is the usual, below 0 not at all.
+	Patience time.Duration
 }
 
 // Mute reports whether nothing is known of a job's calls, nor of how its ranks ended.
@@ -34,7 +45,9 @@ func (j *Job) Mute() bool {
 // A Rank is what is known of one process.
 type Rank struct {
 	Source string    // the file that shows the rank's calls, "" if there is none
-	Taken  time.Time // when the file was written, zero if not known
+	Taken  time.Time // when the rank was seen so, zero if not known
+	By     Witness   // what says Taken
+	Build  string    // versions of the libraries that wrote the file; "" if not known
 	Name   string    // its process, for a person to find: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
 	Pid    int       // of that process, 0 if not known
 	Calls  []Call    // in the order in which they were made; the oldest may have been forgotten
@@ -45,6 +58,13 @@ type Rank struct {
 	Mute   bool      // it was asked and does not answer
 	Alone  bool      // it has called a send or recv outside of a batch, by a log
 	Stack  string    // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
+	Host   string    // where its process ran; "" if not known
+
+	Blind  []int    // groups, as indices of Job.Groups, of which no file tells where the rank is
+	Unsure []int    // groups of which the rank may have ended calls that its file does not have
+	Hidden []string // groups in a call of which it waits, without a file that tells in which
+	Absent []string // files of the rank that are missing
+	Torns  []string // files of the rank that cannot be read
 }
 
 // A Group is ranks that call collectives together.
@@ -53,6 +73,7 @@ type Group struct {
 	Desc  string // its purpose, "" if not known
 	Ranks []int  // global, ascending; nil if not known
 	Open  bool   // it may have more members than Ranks
+	After int    // index of the failed group that it has replaced plus 1, 0 if none
 }
 
 // Communicator is the Desc of a group whose name is the hash of NCCL's communicator.
@@ -92,8 +113,9 @@ type Call struct {
 	Kind   string // "all_reduce"
 	Peer   int    // global rank of a message's other end, -1 for a collective
 	Send   bool   // a message that is sent
-	In     string // type and shape of its input: "Float[4, 256]"
+	In     string // type and shape of its input, for people: "Float[4, 256]"
 	Out    string // the same of its output
+	Type   string // of the elements of both: "Float"; "" if not known, or if there are several
 	Sizes  Sizes
 	Root   int // the rank of its root in the group plus 1, 0 if not known or none
 	State  State
@@ -101,6 +123,17 @@ type Call struct {
 	Ends   time.Time     // when it was found to have ended, zero if not
 	Limit  time.Duration // its time-out, 0 if not known
 	Where  string        // the program's line that made it: "train.py:40 in step"; "" if not known
+	before *Call         // the one before it in a coalesced group, whose calls share a number
+	Sign   string        // what all ranks must give alike, as the library compares it; "" if In says it
+	Wait   *Wait         // where in the call the rank waits, nil if not known
+}
+
+// A Wait is where in a call a rank waits.
+type Wait struct {
+	For           int // the rank that it waits for, -1 if not known
+	Sending       bool
+	Round, Step   int           // of the collective's schedule
+	Waited, Still time.Duration // in the call, and since data moved last; 0 if not known
 }
 
 // Sizes are the numbers of elements of a call's input and output, -1 if not known.
@@ -115,6 +148,10 @@ func (c *Call) name() string {
 		return fmt.Sprintf("send to rank %d", c.Peer)
 	case c.message():
 		return fmt.Sprintf("recv from rank %d", c.Peer)
+	case c.Sign != "":
+		return fmt.Sprintf("%s #%d", c.Sign, c.Number)
+	case c.Kind == "":
+		return fmt.Sprintf("collective #%d", c.Number)
 	}
 	return fmt.Sprintf("%s #%d", c.Kind, c.Number)
 }
@@ -195,7 +232,7 @@ func Shape(kinds []string, sizes [][]int64) (text string, elements int64) {
 		if i < len(kinds) {
 			kind = kinds[i]
 		}
-		n := int64(1)
+		n := int64(1) // also of a tensor of no dimensions
 		for _, x := range s {
 			n *= x
 		}

@@ -23,12 +23,14 @@ const (
 	Short                   // the time-out is shorter than, or near, earlier waits of the job
 	Blocked                 // ranks have made the call, and their GPUs have not come to it
 	Stuck                   // all ranks are in the call, and nothing moves
+	Link                    // all ranks are in the call, and nothing moves between two
+	Failed                  // the group has found it while its ranks lived
 	Reasons                 // the number of reasons
 )
 
 func (r Reason) String() string {
 	return [...]string{"nothing", "unknown", "died", "silent", "not-made", "absent", "different", "shapes", "roots",
-		"order", "slow", "short", "blocked", "stuck"}[r]
+		"order", "slow", "short", "blocked", "stuck", "link", "failed"}[r]
 }
 
 // A cause is a reason at a place.
@@ -43,6 +45,10 @@ type cause struct {
 	old      []int         // of Unknown: ranks whose files are too old; of Short: ranks that had not come in time
 	most     []int         // of Unknown: ranks that have not come, if they are more than half
 	late     time.Duration // of Slow: how late the ranks were; of Short: how long the job waited before
+	doubt    *doubt        // of Nothing and Unknown: the cause that it were if ranks had waited for long
+	unproven []int         // of Unknown with sides: ranks that may belong to either side
+	verdict  *Verdict      // of Failed, and of Unknown, Died and Short where there is one
+	between  []int         // of Short: ranks between which data have moved
 }
 
 // A side is ranks that did the same, and their call.
@@ -91,7 +97,7 @@ func newJudge(j *Job) *judge {
 				if of[c.Number] == nil {
 					of[c.Number] = map[int]*Call{}
 				}
-				if of[c.Number][r] == nil || !c.ended() { // calls of a coalesced group share a number
+				if c.before = of[c.Number][r]; c.before == nil || c.before.ended() || !c.ended() {
 					of[c.Number][r] = c
 				}
 				jd.last[c.Group][r] = max(jd.last[c.Group][r], c.Number)
@@ -173,13 +179,17 @@ func (jd *judge) find() cause {
 			if seen[at] {
 				continue
 			}
-			if found := jd.follow(at, nil, seen); better(found, best) {
+			found := jd.settle(at, jd.follow(at, nil, seen))
+			if better(found, best) || best.Reason == Nothing && found.doubt != nil {
 				best = found
 			}
 		}
 	}
-	if best.Reason == Nothing {
-		return jd.quiet()
+	if best.Reason != Nothing {
+		return best
+	}
+	if quiet := jd.quiet(); best.doubt == nil || quiet.Reason == Died || quiet.Reason == Slow || quiet.Reason == Short {
+		return quiet
 	}
 	return best
 }
@@ -187,7 +197,7 @@ func (jd *judge) find() cause {
 // order is how much a reason explains. A death, for example, explains why ranks are absent.
 var order = [Reasons]int{
 	Nothing: 0, Unknown: 1, Stuck: 2, Blocked: 3, Silent: 4, Order: 5, Short: 6, Slow: 6, NotMade: 6, Absent: 7, Roots: 8,
-	Shapes: 8, Different: 9, Died: 10,
+	Shapes: 8, Different: 9, Died: 10, Link: 3,
 }
 
 func better(a, b cause) bool { return order[a.Reason] > order[b.Reason] }
@@ -202,10 +212,10 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	}
 	seen[at] = true
 	way = append(way, at)
-	if differ := jd.differ(at); differ.Reason != Nothing {
-		return differ
-	}
 	m := jd.sort(at)
+	if differ := jd.differ(at); differ.Reason != Nothing {
+		return differ.proven(append(m.unknown, m.old...))
+	}
 	var behind []int
 	if len(m.late) < len(jd.members(at))-len(m.unknown) { // other ranks' GPUs have begun the call
 		behind = m.late
@@ -216,11 +226,17 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	if found := jd.elsewhere(append(m.busy, behind...), at, way, seen); found.Reason != Nothing {
 		return found
 	}
+	// no file tells that these are not at this place: what holds them up elsewhere counts, a circle back to here does not
+	if found := jd.elsewhere(m.unknown, at, nil, seen); len(found.culprits) > 0 {
+		return found
+	}
 	switch {
 	case len(m.old) > 0:
 		return cause{Reason: Unknown, at: at, old: m.old}
 	case len(m.unknown) > 0:
 		return jd.silent(at, m.unknown)
+	case len(m.unsure) > 0:
+		return jd.inside(at, m.unsure)
 	case len(m.busy)+len(m.idle) > 0, jd.Groups[at.group].Open:
 		return cause{Reason: Unknown, at: at}
 	case len(behind) > 0:
@@ -235,6 +251,9 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 // before the call may hold them up.
 func (jd *judge) stuck(at place) cause {
 	open := jd.open(at)
+	if found := jd.inside(at, nil); found.Reason != Unknown {
+		return found
+	}
 	if slices.ContainsFunc(open, func(r int) bool { return jd.in(at, r).State == Open }) {
 		if c := jd.opposite(at, open); c.Reason != Nothing {
 			return c
@@ -247,9 +266,9 @@ func (jd *judge) stuck(at place) cause {
 }
 
 // sorted are the members of a place by their state there: dead, without a file, with too old a file, late (their GPUs
-// have not begun the call), without the group, in no call, in a call elsewhere.
+// have not begun the call), without the group, in no call, in a call elsewhere, in no call as far as is known.
 type sorted struct {
-	dead, unknown, old, late, unmade, idle, busy []int
+	dead, unknown, old, late, unmade, idle, busy, unsure []int
 }
 
 // sort finds the state of each member of a place. Members that are in the call there are in none of the lists.
@@ -262,13 +281,15 @@ func (jd *judge) sort(at place) (m sorted) {
 			m.dead = append(m.dead, r)
 		case jd.old[r], c == nil && jd.anew(at, r):
 			m.old = append(m.old, r)
-		case rank.Source == "", rank.Mute && c == nil:
+		case rank.Source == "", c == nil && jd.hidden(at.group, r):
 			m.unknown = append(m.unknown, r)
 		case c != nil && c.State == Called:
 			m.late = append(m.late, r)
 		case c != nil || jd.passed(at, r):
 		case at.number >= 0 && jd.unmade(at.group, r):
 			m.unmade = append(m.unmade, r)
+		case len(jd.waits[r]) == 0 && slices.Contains(rank.Unsure, at.group):
+			m.unsure = append(m.unsure, r)
 		case len(jd.waits[r]) == 0:
 			m.idle = append(m.idle, r)
 		default:
@@ -276,6 +297,12 @@ func (jd *judge) sort(at place) (m sorted) {
 		}
 	}
 	return m
+}
+
+// hidden reports whether it is not known where a rank is that has not made a call of a group, as far as files tell.
+func (jd *judge) hidden(group, r int) bool {
+	rank := &jd.Ranks[r]
+	return rank.Mute || slices.Contains(rank.Blind, group) || len(jd.waits[r]) == 0 && len(rank.Hidden) > 0
 }
 
 // surely is a cause that lies at a place itself.
@@ -328,21 +355,14 @@ func (jd *judge) unmade(group, r int) bool {
 	return len(made) > 0 && !used && !slices.Contains(made, group)
 }
 
-// silent is the cause at a place whose other members left nothing. A single one is to blame, and so are ranks that do
-// not answer RAS. The files of several may be those of a node that nobody has fetched, so these are not.
+// silent is the cause at a place whose other members left nothing. Those that were asked and do not answer are to
+// blame. A file that is only missing proves nothing: it may not have been copied.
 func (jd *judge) silent(at place, unknown []int) cause {
-	left := 0
-	for _, r := range jd.Ranks {
-		if (r.Source == "" || r.Mute) && r.end() == "" {
-			left++
-		}
-	}
-	torn := slices.ContainsFunc(unknown, func(r int) bool { return jd.Ranks[r].Torn })
-	asked := !slices.ContainsFunc(unknown, func(r int) bool { return !jd.Ranks[r].Mute })
-	if 2*left > len(jd.Ranks) || len(unknown) > 1 && !asked || torn && !asked {
+	mute := slices.DeleteFunc(slices.Clone(unknown), func(r int) bool { return !jd.Ranks[r].Mute })
+	if len(mute) < len(unknown) || 2*len(mute) > len(jd.Ranks) {
 		return cause{Reason: Unknown, at: at}
 	}
-	return cause{Reason: Silent, culprits: unknown, at: at}
+	return cause{Reason: Silent, culprits: mute, at: at}
 }
 
 // open are the ranks that have made the call at a place and not ended it.
@@ -353,4 +373,17 @@ func (jd *judge) open(at place) (ranks []int) {
 		}
 	}
 	return ranks
+}
+
+// proven is a cause of two sides if the smaller one is the smaller even with all ranks that may belong to it.
+func (c cause) proven(unknown []int) cause {
+	if len(unknown) == 0 || len(c.sides) < 2 {
+		return c
+	}
+	small, large := len(c.sides[1].ranks), len(c.sides[0].ranks)
+	if small+len(unknown) < large {
+		return c
+	}
+	c.Reason, c.culprits, c.unproven = Unknown, nil, unknown
+	return c
 }

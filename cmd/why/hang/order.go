@@ -25,10 +25,21 @@ func (jd *judge) circle(way []place) cause {
 	}
 	slices.Sort(found.culprits)
 	found.culprits = slices.Compact(found.culprits)
-	if len(found.sides) == 2 { // of two orders that of most ranks is right
-		found.culprits = fewer(found.sides[0].ranks, found.sides[1].ranks)
+	if len(found.sides) != 2 {
+		return found
 	}
-	return found
+	// of two orders that of most ranks is right
+	one, other := found.sides[0], found.sides[1]
+	found.culprits = fewer(one.ranks, other.ranks)
+	if len(one.ranks) < len(other.ranks) {
+		found.sides[0], found.sides[1] = other, one
+	}
+	var unknown []int
+	for _, at := range way {
+		unknown = append(unknown, jd.sort(at).unknown...)
+	}
+	slices.Sort(unknown)
+	return found.proven(slices.Compact(unknown))
 }
 
 // opposite finds a collective of another group, with all its members in it, that some ranks of a place called before

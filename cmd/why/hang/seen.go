@@ -45,7 +45,7 @@ func (j *Job) unlike() map[spot]bool {
 				continue
 			}
 			at := spot{c.Group, c.Number}
-			key := fmt.Sprint(c.Kind, equal(c), rooted(c))
+			key := fmt.Sprint(family(c), equal(c), rooted(c))
 			if kind, ok := kinds[at]; ok && kind != key {
 				odd[at] = true
 			}

@@ -8,88 +8,8 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-const (
-	// clocks is how far the clocks of hosts may differ where their calls do not show the difference.
-	clocks = time.Minute
-	// another is how far apart two ranks' times of the same call are if their files are of different runs.
-	another = time.Hour
-	// few is how many calls in common show the difference of two clocks, at least.
-	few = 3
-)
-
-// outdated finds ranks whose files were written before most others began to wait, or in another run. It drops their
-// calls, which would accuse ranks of waits that are long over.
-func (j *Job) outdated() map[int]bool {
-	var since, newest []time.Time
-	for r := range j.Ranks {
-		calls := j.Ranks[r].Calls
-		if len(calls) == 0 {
-			continue
-		}
-		newest = append(newest, calls[len(calls)-1].At)
-		if i := slices.IndexFunc(calls, func(c Call) bool { return !c.ended() }); i >= 0 {
-			since = append(since, calls[i].At)
-		}
-	}
-	old := map[int]bool{}
-	if len(since) == 0 {
-		return old
-	}
-	waited, usual := middle(since), middle(newest)
-	tries := 64 // a try looks at all calls
-	for r := range j.Ranks {
-		k := &j.Ranks[r]
-		var text string
-		switch n := len(k.Calls); {
-		case n == 0 || k.Source == "":
-			continue
-		case usual.Sub(k.Calls[n-1].At).Abs() > another && tries > 0 && j.elsewhen(r, usual, &tries):
-			text = fmt.Sprintf("the file of rank %d is of another run: its last call is %v from those of the others", r,
-				history.Spell(usual.Sub(k.Calls[n-1].At).Abs()))
-		case !k.Taken.IsZero() && k.Taken.Before(waited.Add(-2*time.Second)):
-			text = fmt.Sprintf("the file of rank %d was written %v before the others began to wait", r,
-				history.Spell(waited.Sub(k.Taken)))
-		default:
-			continue
-		}
-		old[r] = true
-		k.Source, k.Calls, k.Made = "", nil, nil
-		if len(old) <= 4 {
-			j.Notes = append(j.Notes, text)
-		}
-	}
-	return old
-}
-
-// middle is the median of times, which it sorts.
-func middle(all []time.Time) time.Time {
-	slices.SortFunc(all, time.Time.Compare)
-	return all[len(all)/2]
-}
-
-// elsewhen reports whether a rank's calls are far in time from the same calls of ranks whose last call was at about
-// the usual time.
-func (j *Job) elsewhen(r int, usual time.Time, tries *int) bool {
-	*tries--
-	mine := map[spot]time.Time{}
-	for i := range j.Ranks[r].Calls {
-		if c := &j.Ranks[r].Calls[i]; !c.message() {
-			mine[spot{c.Group, c.Number}] = c.At
-		}
-	}
-	for q := range j.Ranks {
-		calls := j.Ranks[q].Calls
-		if q == r || len(calls) == 0 || calls[len(calls)-1].At.Sub(usual).Abs() > another {
-			continue
-		}
-		for i := range calls {
-			if at, ok := mine[spot{calls[i].Group, calls[i].Number}]; ok && !calls[i].message() {
-				return calls[i].At.Sub(at).Abs() > another+2*calls[i].Limit
-			}
-		}
-	}
-	return false
-}
+// few is how many calls in common show the difference of two clocks, at least.
+const few = 3
 
 // anew reports whether a rank's file is of a later run than the files of the ranks that wait at a place: the rank has
 // made an earlier collective of the group at a later time.
@@ -259,6 +179,10 @@ func (jd *judge) usual(at place) time.Duration {
 
 // sayTimes writes the sentence about ranks that came too late, or may have.
 func (jd *judge) sayTimes(a *Answer, c *cause) {
+	if len(c.between) > 0 {
+		jd.sayMoved(a, c)
+		return
+	}
 	limit := jd.limit(c.at)
 	if c.Reason == Slow {
 		who := jd.who(c.culprits)

@@ -115,8 +115,10 @@ func add(comms map[string]*comm, left *int, file string, b []byte) error {
 			m = &member{file: file, host: given.Printable(e.Metadata.Host), pid: e.Metadata.Pid}
 			c.members[h.Rank] = m
 		}
+		size := fmt.Sprintf("%d bytes", e.Perf.Bytes)
 		m.calls = append(m.calls, hang.Call{Number: e.Perf.Number, Kind: given.Printable(e.Perf.Coll), Peer: -1,
-			State: hang.Ended, At: time.UnixMicro(e.Metadata.Time)})
+			Type: "uint8", In: size, Out: size, Sizes: hang.Sizes{In: e.Perf.Bytes, Out: e.Perf.Bytes}, State: hang.Ended,
+			At: time.UnixMicro(e.Metadata.Time)})
 		m.lasted = append(m.lasted, time.Duration(min(max(0, e.Perf.Micros), 1<<40))*time.Microsecond)
 		if len(m.calls) >= 2*mostKept {
 			m.calls = append(m.calls[:0], m.calls[mostKept:]...)

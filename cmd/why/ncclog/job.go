@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
@@ -13,6 +15,75 @@ import (
 
 // timeOf makes the number of a line a time, which keeps calls in the order of lines. Most logs have no times.
 func timeOf(line int64) time.Time { return time.Unix(0, line) }
+
+var waits = regexp.MustCompile(`ran for (\d{1,12}) milliseconds before timing out`)
+
+// stamp is the first time in a line, such as 2006-01-02T15:04:05.999 or 2006/01/02 15:04:05; zero if there is none.
+func stamp(line string) time.Time {
+	const before = 256
+	for i := 4; i+15 <= len(line) && i < before; i++ {
+		if c := line[i]; c != '-' && c != '/' || line[i+3] != c || line[i+9] != ':' || line[i+6] != ' ' && line[i+6] != 'T' {
+			continue
+		}
+		text := line[i-4:i] + "-" + line[i+1:i+3] + "-" + line[i+4:i+6] + " " + line[i+7:i+15]
+		t, err := time.Parse(time.DateTime, text)
+		if err != nil || t.Unix() <= 0 {
+			continue
+		}
+		rest := line[i+15:]
+		if len(rest) > 1 && (rest[0] == '.' || rest[0] == ',') {
+			unit := time.Second / 10
+			for k := 1; k < len(rest) && rest[k] >= '0' && rest[k] <= '9'; k++ {
+				t = t.Add(time.Duration(rest[k]-'0') * unit)
+				unit /= 10
+			}
+		}
+		return t
+	}
+	return time.Time{}
+}
+
+// clock reads the time of a line, which NCCL, a launcher or the program has written. Zones are those of the file.
+func (l *log) clock(file, line string) {
+	l.time = stamp(line)
+	if l.time.After(l.last[file]) {
+		l.last[file] = l.time
+	}
+	if l.first.IsZero() {
+		l.first = l.time
+	}
+	if !strings.Contains(line, "before timing out") {
+		return
+	}
+	if m := waits.FindStringSubmatch(line); m != nil {
+		l.ran[file] = max(l.ran[file], time.Duration(number(m[1]))*time.Millisecond)
+	}
+}
+
+// date gives calls the times of their lines, and ranks that of the newest line, if all calls have one and it moves on.
+func (l *log) date(j *hang.Job) {
+	moves := false
+	for _, t := range l.last {
+		moves = moves || t.After(l.first)
+	}
+	for _, c := range l.comms {
+		moves = moves && !slices.ContainsFunc(c.times, time.Time.IsZero)
+	}
+	if j.Glance = !moves; !moves {
+		return
+	}
+	for _, c := range l.comms {
+		for i := range c.calls { // the order of lines is that of calls
+			c.calls[i].At = c.times[i].Add(c.calls[i].At.Sub(timeOf(0)))
+		}
+	}
+	for r := range j.Ranks {
+		k := &j.Ranks[r]
+		if k.By = hang.LastLine; k.Source != "" {
+			k.Taken = l.last[k.Source].Add(l.ran[k.Source])
+		}
+	}
+}
 
 // job makes a job of all lines. Ranks have their numbers in the largest communicator if that has all processes. Else
 // processes are numbered by host, process and GPU, and a note says so.
@@ -52,6 +123,7 @@ func (l *log) job() *hang.Job {
 			to.Source = c.file
 		}
 	}
+	l.date(j)
 	for _, id := range ids { // a rank may wait in a call that the log lacks: then nobody may be accused
 		if !l.whole(groups[id], known && id == world) {
 			j.Notes = append(j.Notes,

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/internal/given"
@@ -91,6 +92,7 @@ type comm struct {
 	made      bool
 	ended     bool
 	calls     []hang.Call // Peer is the rank in the communicator
+	times     []time.Time // of calls, zero if not known
 	number    int64       // of the newest collective, from 1 on
 	last      int64       // opCount of the newest call
 	torn      bool        // calls may be missing
@@ -108,11 +110,15 @@ type log struct {
 	notes  []string
 	faults []string
 	line   int64
+	time   time.Time                // of the line, zero if it has none
+	first  time.Time                // of the first line that has one
+	last   map[string]time.Time     // of the newest line, by file
+	ran    map[string]time.Duration // the longest wait that PyTorch's watchdog prints, by file
 }
 
 func newLog() *log {
 	return &log{at: map[handle]*comm{}, sizes: map[process]map[int]int{}, splits: map[*comm]int{},
-		torn: map[process]bool{}}
+		torn: map[process]bool{}, last: map[string]time.Time{}, ran: map[string]time.Duration{}}
 }
 
 var (
@@ -137,6 +143,7 @@ func (l *log) add(file string, b []byte) error {
 		line := string(raw[:min(len(raw), maxLine)])
 		line = strings.ToValidUTF8(plain(strings.TrimRight(line, "\r")), "?")
 		line = line[strings.LastIndexByte(line, '\r')+1:]
+		l.clock(file, line)
 		m := words(line)
 		if m == nil {
 			if strings.Contains(line, "opCount ") || strings.Contains(line, " stream 0x") { // a call of an unknown process
@@ -235,7 +242,7 @@ func (l *log) info(file string, p process, text string) {
 		return
 	}
 	if c := l.at[handle{p.host, m[7], p.pid}]; c != nil && c.size == number(m[8]) {
-		c.call(m, l.line)
+		c.call(m, l.line, l.time)
 	}
 }
 
@@ -304,7 +311,7 @@ var types = [...]string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "
 
 // call reads a call. NCCL's opCount does not number collectives alike on all ranks, as messages count too but not on
 // ranks without a part in them; so c.number counts collectives.
-func (c *comm) call(m []string, line int64) {
+func (c *comm) call(m []string, line int64, at time.Time) {
 	op, err := strconv.ParseInt(m[2], 16, 64)
 	if err != nil || op < c.last || op > c.last+1 {
 		c.torn = true
@@ -315,7 +322,7 @@ func (c *comm) call(m []string, line int64) {
 		kind = types[t]
 	}
 	count, _ := strconv.ParseInt(m[3], 10, 64)
-	call := hang.Call{Number: c.number, Kind: m[1], Peer: -1, State: hang.Seen, At: timeOf(line)}
+	call := hang.Call{Number: c.number, Kind: m[1], Peer: -1, Type: kind, State: hang.Seen, At: timeOf(line)}
 	if root := number(m[6]); root >= 0 && root < c.size {
 		call.Root = root + 1
 	}
@@ -326,7 +333,9 @@ func (c *comm) call(m []string, line int64) {
 	}
 	c.number++
 	call.Number = c.number
+	c.times = append(c.times, at)
 	if c.calls = append(c.calls, call); len(c.calls) >= 2*maxCalls {
 		c.calls = append(c.calls[:0], c.calls[len(c.calls)-maxCalls:]...)
+		c.times = append(c.times[:0], c.times[len(c.times)-maxCalls:]...)
 	}
 }

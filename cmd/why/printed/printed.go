@@ -6,6 +6,7 @@ package printed
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -23,15 +24,19 @@ var marks = []string{
 	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ",
 	"exitcode", "ut of memory: Killed process", "ut Of Memory",
 	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives", unbatched,
+	"ringo run: rank ",
 }
+
+// prefixed is a line that ringo run prints of a rank.
+var prefixed = regexp.MustCompile(`^\[\d{1,6}\] \S`)
 
 // unbatched is PyTorch's warning of the first send or recv of a rank that makes a communicator with its peer.
 const unbatched = "An unbatched P2P op (send/recv) was called"
 
 // Is reports whether a part of a file has lines that this package reads.
 func Is(part []byte) bool {
-	return bytes.IndexByte(part, 0) < 0 &&
-		slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) })
+	return bytes.IndexByte(part, 0) < 0 && (prefixed.Match(part) ||
+		slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) }))
 }
 
 const (
@@ -49,6 +54,8 @@ type Said struct {
 	second map[int]bool               // processes that a launcher ended itself
 	traces map[int]*trace             // by rank
 	torn   bool                       // srun has ended the rest
+	own    []echo                     // errors of this library
+	now    time.Duration              // of the line, as clock has it
 	ranked int                        // the rank of the entry in torchrun's list of failures, -1 if none
 	n      int                        // number of statuses in calls
 }
@@ -57,7 +64,15 @@ type Said struct {
 type status struct {
 	file                string
 	enqueued, completed int64
-	call                *hang.Call // the call that has waited too long, nil if none has
+	call                *hang.Call    // the call that has waited too long, nil if none has
+	at                  time.Duration // of its newest line, as clock has it
+}
+
+// An echo is an error of this library that a rank has raised: it says how another one died.
+type echo struct {
+	rank, self int // of the program, and of the error's communicator
+	died       int // of the communicator, -1 if none has
+	how        string
 }
 
 // A trace is an exception under way.
@@ -85,6 +100,8 @@ func newSaid() *Said {
 
 // finish leaves out the deaths that a launcher has caused itself, and puts first the hints that tell most, on memory.
 func (s *Said) finish() {
+	s.heard()
+	s.newest()
 	s.Hints = slices.DeleteFunc(s.Hints, func(h hang.Hint) bool { return h.Death != "" && s.second[h.Pid] })
 	slices.SortStableFunc(s.Hints, func(a, b hang.Hint) int {
 		memory := func(h hang.Hint) int {
@@ -100,14 +117,17 @@ func (s *Said) finish() {
 var (
 	color    = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	ranked   = regexp.MustCompile(`\[rank(\d{1,6})\]: ?`)
-	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)[^\]]*? )?Rank (\d{1,6})\] (?:Process group watchdog thread terminated with exception: \[Rank \d+\] )?Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
+	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)(?: PG GUID (\w+))?[^\]]*? )?Rank (\d{1,6})\] (?:Process group watchdog thread terminated with exception: \[Rank \d+\] )?Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
 	progress = regexp.MustCompile(`\[PG (?:ID )?(\w+)(?: PG GUID (\w+)(?:\(([^)]*)\))?)? Rank (\d{1,6})\].*last enqueued work: (-?\d+), (?:last started work: -?\d+, )?last completed work: (-?\d+)`)
 	frame    = regexp.MustCompile(`^ *File "([^"]+)", line (\d+), in (.+)$`)
 	raised   = regexp.MustCompile(`^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure))(?:: (.*))?$`)
+	glog     = regexp.MustCompile(`\b[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\b`)
+	self     = regexp.MustCompile(`: rank (\d{1,6}) on [^ :]+: (?:.*\brank (\d{1,6}) died: (.*))?`)
 	died     = regexp.MustCompile(`Signal \d+ \((SIG(?:KILL|SEGV|BUS|ILL|FPE))\) received by PID (\d+)`)
 	failed   = regexp.MustCompile(`exitcode *: -(4|7|8|9|11)\)?(?: local_rank: \d+)? \(pid: (\d+)\)`)
 	memory   = regexp.MustCompile(`[Oo]ut of memory: Killed process (\d+)`)
 	closing  = regexp.MustCompile(`(?:Unable to shutdown process|Sending process) (\d+) `)
+	ended    = regexp.MustCompile(`ringo run: rank (\d{1,6}): killed by signal (4|7|8|9|11)\b`)
 	summary  = regexp.MustCompile(`^ *rank *: (\d+) \(local_rank: \d+\)`)
 	task     = regexp.MustCompile(`srun: error: \S+: task (\d+): (Out Of Memory|Killed|Segmentation fault|Bus error|Illegal instruction)`)
 	barrier  = regexp.MustCompile(`Ranks? ([0-9, ]+) failed to pass monitoredBarrier in (\d+) ms`)
@@ -124,8 +144,79 @@ var echoes = []string{
 	"ProcessRaisedException",
 }
 
+// clock is the time of a line of PyTorch in the year, 0 if it has none. Months count as 31 days.
+func clock(line string) time.Duration {
+	m := glog.FindStringSubmatch(line)
+	if m == nil {
+		return 0
+	}
+	days := 31*number(m[1]) + number(m[2])
+	return time.Duration(days*24+number(m[3]))*time.Hour + time.Duration(number(m[4]))*time.Minute +
+		time.Duration(number(m[5]))*time.Second
+}
+
+// apart is how far apart in time lines of PyTorch's watchdogs are if they are of two attempts of a job: the first one
+// has hung for its time-out.
+func (st *status) apart() time.Duration {
+	if st.call != nil && st.call.Limit > 0 {
+		return st.call.Limit
+	}
+	return 10 * time.Minute
+}
+
+// newest leaves out the watchdogs' lines of earlier attempts.
+func (s *Said) newest() {
+	var last *status
+	for _, ranks := range s.calls {
+		for _, st := range ranks {
+			if last == nil || st.at > last.at || st.at == last.at && st.apart() > last.apart() {
+				last = st
+			}
+		}
+	}
+	left := 0
+	for _, ranks := range s.calls {
+		for r, st := range ranks {
+			if st.at > 0 && last.at-st.at > last.apart() {
+				delete(ranks, r)
+				left++
+			}
+		}
+	}
+	if left > 0 {
+		s.note(fmt.Sprintf("PyTorch's watchdogs tell of an earlier attempt too, which is left out: %d ranks", left))
+	}
+}
+
+// counts reports whether a line counts, being of no earlier attempt than the rank's lines so far. If it is of a later
+// one those count no more.
+func (s *Said) counts(st *status) bool {
+	if st.at > 0 && s.now-st.at > st.apart() {
+		*st = status{file: st.file, enqueued: -1, completed: -1}
+	}
+	if s.now > 0 && st.at-s.now > st.apart() {
+		return false
+	}
+	st.at = max(st.at, s.now)
+	return true
+}
+
+// again forgets what a file has said of an attempt that its launcher begins anew.
+func (s *Said) again(file string, hints int) {
+	s.Hints = s.Hints[:hints]
+	clear(s.traces)
+	for _, ranks := range s.calls {
+		for r, st := range ranks {
+			if st.file == file {
+				delete(ranks, r)
+			}
+		}
+	}
+	s.note("the launcher has begun the job anew: what was printed before is left out")
+}
+
 func (s *Said) add(file string, b []byte) {
-	for len(b) > 0 {
+	for before := len(s.Hints); len(b) > 0; {
 		var raw []byte
 		raw, b, _ = bytes.Cut(b, []byte("\n"))
 		line := string(raw[:min(len(raw), maxLine)])
@@ -133,6 +224,9 @@ func (s *Said) add(file string, b []byte) {
 			line = color.ReplaceAllString(line, "")
 		}
 		line = strings.ToValidUTF8(strings.TrimRight(line, "\r"), "?")
+		if strings.Contains(line, "will restart worker group") { // torchrun
+			s.again(file, before)
+		}
 		s.line(file, line[strings.LastIndexByte(line, '\r')+1:])
 	}
 	s.ranked, s.torn = -1, false
@@ -150,10 +244,12 @@ func (s *Said) line(file, line string) {
 	switch {
 	case strings.Contains(line, "Watchdog caught"):
 		if m := watchdog.FindStringSubmatch(line); m != nil {
+			s.now = clock(line)
 			s.waited(file, rank, m)
 		}
 	case strings.Contains(line, "last enqueued work"):
 		if m := progress.FindStringSubmatch(line); m != nil {
+			s.now = clock(line)
 			s.progress(file, rank, m)
 		}
 	case strings.Contains(line, "monitoredBarrier"):
@@ -205,6 +301,10 @@ func (s *Said) python(rank int, line string) {
 			return
 		}
 		delete(s.traces, rank)
+		if of := self.FindStringSubmatch(m[0]); of != nil {
+			s.echo(rank, of)
+			return
+		}
 		if slices.ContainsFunc(echoes, func(e string) bool { return strings.Contains(line, e) }) {
 			return
 		}
@@ -221,6 +321,36 @@ func (s *Said) python(rank int, line string) {
 	}
 }
 
+// echo reads an error of this library.
+func (s *Said) echo(rank int, m []string) {
+	if len(s.own) == maxHints {
+		return
+	}
+	e := echo{rank: rank, self: number(m[1]), died: -1}
+	if m[2] != "" {
+		e.died, e.how = number(m[2]), given.Printable(m[3])
+	}
+	s.own = append(s.own, e)
+}
+
+// heard makes a hint of what the errors of this library say alike. Ranks of their communicator are those of the program
+// up to one that is both.
+func (s *Said) heard() {
+	both := -1
+	for _, e := range s.own {
+		if e.rank != e.self || e.died >= 0 && s.own[0].died >= 0 && e.died != s.own[0].died {
+			return
+		}
+		both = max(both, e.self)
+	}
+	for _, e := range s.own {
+		if e.died >= 0 && e.died <= both {
+			s.hint(hang.Hint{Rank: e.died, Death: fmt.Sprintf("died: %s, as rank %d says", e.how, e.rank)})
+			return
+		}
+	}
+}
+
 func (s *Said) hint(h hang.Hint) {
 	if len(s.Hints) < maxHints && h.Rank < hang.MaxRanks {
 		s.Hints = append(s.Hints, h)
@@ -233,6 +363,10 @@ func (s *Said) launcher(line string) {
 	case strings.Contains(line, "Killed process"):
 		if m := memory.FindStringSubmatch(line); m != nil {
 			s.hint(hang.Hint{Rank: -1, Pid: number(m[1]), Death: "was killed because memory was short, as the kernel says"})
+		}
+	case strings.Contains(line, "ringo run: rank"):
+		if m := ended.FindStringSubmatch(line); m != nil {
+			s.hint(hang.Hint{Rank: number(m[1]), Death: "was killed by " + signals[m[2]] + ", as ringo run says"})
 		}
 	case strings.Contains(line, "received by PID"):
 		if m := died.FindStringSubmatch(line); m != nil {
@@ -290,32 +424,30 @@ func global(rank int, group, own string) int {
 
 // waited reads that a call has waited too long. Older versions of PyTorch do not name the group.
 func (s *Said) waited(file string, rank int, m []string) {
-	group := m[1]
-	if group == "" {
-		group = "?"
-	}
-	st := s.of(file, group, global(rank, m[1], m[2]))
-	if st == nil || st.call != nil {
+	group := cmp.Or(m[2], m[1])
+	st := s.of(file, cmp.Or(group, "?"), global(rank, group, m[3]))
+	if st == nil || !s.counts(st) || st.call != nil {
 		return
 	}
-	seq, _ := strconv.ParseInt(m[3], 10, 64)
-	limit, _ := strconv.ParseInt(m[7], 10, 64)
-	c := &hang.Call{Number: seq, Kind: m[4], Peer: -1, State: hang.Begun,
+	seq, _ := strconv.ParseInt(m[4], 10, 64)
+	limit, _ := strconv.ParseInt(m[8], 10, 64)
+	c := &hang.Call{Number: seq, Kind: m[5], Peer: -1, State: hang.Begun,
 		Limit: time.Duration(min(limit, 1<<40)) * time.Millisecond}
-	if m[5] != "" {
-		n, _ := strconv.ParseInt(m[5], 10, 64)
-		c.In, c.Sizes.In = fmt.Sprintf("%d elements", n), n
+	if m[6] != "" && m[7] != "" {
+		c.Sizes.In, _ = strconv.ParseInt(m[6], 10, 64)
+		c.Sizes.Out, _ = strconv.ParseInt(m[7], 10, 64)
+		c.In, c.Out = fmt.Sprintf("%d elements", c.Sizes.In), fmt.Sprintf("%d elements", c.Sizes.Out)
 	}
 	st.call = c
 }
 
 // progress reads how far a rank has come in a group. An earlier call of the rank whose group was not known belongs to
-// this group.
+// this group. The number of a group counts within a process: its name, the GUID, is the same on all ranks.
 func (s *Said) progress(file string, rank int, m []string) {
-	group := m[1]
+	group := cmp.Or(m[2], m[1])
 	r := global(rank, group, m[4])
 	st := s.of(file, group, r)
-	if st == nil {
+	if st == nil || !s.counts(st) {
 		return
 	}
 	st.enqueued, _ = strconv.ParseInt(m[5], 10, 64)
@@ -341,7 +473,7 @@ func (s *Said) barrier(line string) {
 
 // ErrMute is the error of texts that tell nothing of calls.
 var ErrMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight " +
-	"recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
+	"recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000, or this library's histories, RINGO_HISTORY=FOLDER")
 
 // Job makes a job of the calls in the watchdogs' lines, or else of ranks that have ended; ErrMute if there is neither.
 func (s *Said) Job() (*hang.Job, error) {

@@ -301,16 +301,23 @@ func kinds(known []*Rank, least map[string]int64) []string {
 // which other files may have added. Nobody is late if ranks have called more between the last two answers.
 func Judge(j *hang.Job, all []Report) hang.Answer {
 	last := &all[len(all)-1]
+	j.Glance = len(all) == 1
 	a := hang.Judge(j)
 	a.Source = "NCCL's RAS"
-	if len(j.Ranks) == 0 {
+	switch {
+	case len(j.Ranks) == 0:
 		a.Reason = hang.Unknown
 		a.Sentence = "I cannot say: RAS sees no rank that has called less than the others of its communicator, and whether " +
 			"their last calls have ended it does not say"
 		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000; where none were " +
 			"written, as none are in new_group: py-spy dump --pid PID of each rank"
+	case a.Reason == hang.Nothing || a.Reason == hang.Unknown && j.Mute():
+		a.Reason, a.Culprits = hang.Unknown, nil
+		a.Sentence = "I cannot say: RAS counts calls and does not tell whether they have ended, and " + last.messages()
+		a.Remedy = "ask again whether counts grow; dumps of PyTorch's flight recorder, histories of this library " +
+			"(RINGO_HISTORY_SIGNAL) or py-spy dump --pid PID of each rank show who waits for whom"
 	}
-	switch late := a.Reason != hang.Died && a.Reason != hang.Silent && a.Reason != hang.Nothing; {
+	switch late := a.Reason != hang.Died && a.Reason != hang.Silent; {
 	case !late:
 	case len(all) == 1:
 		a.Notes = append(a.Notes,
@@ -320,6 +327,33 @@ func Judge(j *hang.Job, all []Report) hang.Answer {
 		a.Sentence = "the job moves: ranks have called more collectives from one answer of RAS to the next"
 	}
 	return a
+}
+
+// messages says that no rank is late by the collectives that ranks have called, and which messages they have called.
+func (r *Report) messages() string {
+	n, collectives := map[string]int64{}, int64(0)
+	for _, c := range r.Comms {
+		for _, m := range c.Ranks {
+			for kind, k := range m.Counts {
+				if n[kind] += k; !slices.Contains(lonely, kind) {
+					collectives += k
+				}
+			}
+		}
+	}
+	var words []string
+	for _, kind := range lonely {
+		if n[kind] > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n[kind], kind))
+		}
+	}
+	switch text := strings.Join(words, ", "); {
+	case collectives > 0 && text != "":
+		return "no rank has called fewer collectives than the others; in which of " + text + " ranks wait is not known"
+	case collectives == 0 && text != "":
+		return "ranks have called messages alone, " + text + ": in which of them ranks wait is not known"
+	}
+	return "no rank is known to have called fewer collectives than the others"
 }
 
 // Moved reports whether ranks have called more in the later report of a job than in the earlier one.

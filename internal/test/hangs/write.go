@@ -57,8 +57,10 @@ func (s *Scenario) Write(dir string, what What) error {
 		}
 		d, when := j.dump(r, version, at, room), j.start.Add(at+k.skew)
 		if r == s.spoilt {
-			d = j.before(r, version)
-			when = j.start.Add(-5 * time.Hour)
+			d = j.before(r, version, 6*time.Hour)
+			if when = j.start.Add(-5 * time.Hour); s.seed%2 == 0 { // an earlier attempt, copied without the time of its file
+				d, when = j.before(r, version, 20*time.Minute), j.start.Add(at)
+			}
 		}
 		b := written(d, asJSON && minor(version) >= 4)
 		if r == s.torn { // the disk was full
@@ -117,10 +119,10 @@ func (s *Scenario) writeLogs(put func(string, []byte, time.Time) error, at time.
 	return put("job.log", text(append(all, s.log...)), end)
 }
 
-// before is the dump of another run, hours ago, of which the last call did not end.
-func (j *job) before(r int, version string) map[string]any {
+// before is the dump of an earlier run, of which the last call did not end.
+func (j *job) before(r int, version string, ago time.Duration) map[string]any {
 	was := *j
-	was.start = j.start.Add(-6 * time.Hour)
+	was.start = j.start.Add(-ago)
 	half := j.ranks[r].calls
 	return was.dump(r, version, half[len(half)/2].at+10*time.Microsecond, 2000)
 }

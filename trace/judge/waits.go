@@ -1,6 +1,9 @@
-package history
+package judge
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A State is where one rank is.
 type State struct {
@@ -51,9 +54,9 @@ type Verdict struct {
 	Waiting  []int  // the ranks that wait there, ascending
 }
 
-// Blame finds who holds up the others. States are by rank. The cost is in proportion to the
+// Waits finds who holds up the others. States are by rank. The cost is in proportion to the
 // number of ranks.
-func Blame(states []State) Verdict {
+func Waits(states []State) Verdict {
 	var v Verdict
 	first := -1 // the rank that waits in the earliest collective, or in a message
 	for r := range states {
@@ -164,3 +167,20 @@ func circle(states []State, c []int) (Reason, []int) {
 }
 
 func pair(a, b int) []int { return []int{min(a, b), max(a, b)} }
+
+// String says where a rank is: "in no call".
+func (s *State) String() string {
+	way := "from"
+	if s.Sending {
+		way = "to"
+	}
+	switch {
+	case s.At > 0 && s.Peer >= 0:
+		return fmt.Sprintf("in #%d, step %d.%d, %s rank %d", s.At, s.Round, s.Step, way, s.Peer)
+	case s.At > 0:
+		return fmt.Sprintf("in #%d", s.At)
+	case s.Peer >= 0:
+		return fmt.Sprintf("in a message %s rank %d", way, s.Peer)
+	}
+	return "in no call"
+}
