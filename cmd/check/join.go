@@ -199,9 +199,9 @@ func (m *meeting) explain(err error, card []byte) error {
 		host, _, _ := net.SplitHostPort(at)
 		who = component{host, "rank 0"}
 	}
-	mine := ""
-	if slices.ContainsFunc(m.me.Addresses, func(a address) bool { return a.Net.IP.Equal(net.ParseIP(ipOf(at))) }) {
-		mine = ", an address of this host itself"
+	ip, mine := net.ParseIP(ipOf(at)), ""
+	if ip.IsLoopback() || slices.ContainsFunc(m.me.Addresses, func(a address) bool { return a.Net.IP.Equal(ip) }) {
+		mine = ", an address of this host itself,"
 	}
 	return &absentError{Who: who,
 		Why: fmt.Sprintf("nothing answers %v at %s%s within %v (%v), and the ranks meet there: is the host up, its process "+

@@ -215,7 +215,8 @@ func TestJoinWithoutOne(t *testing.T) {
 			no, ok := errors.AsType[*absentError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, component{"127.0.0.1", "rank 0"}, no.Who)
-			require.Regexp(t, `^nothing answers host h2, rank 2 at 127.0.0.1:\d+ within 300ms \(.*\), and the ranks meet there: is the host up`, no.Why)
+			require.Regexp(t, `^nothing answers host h2, rank 2 at 127.0.0.1:\d+, an address of this host itself, `+
+				`within 300ms \(.*\), and the ranks meet there: is the host up`, no.Why)
 
 			specs := []*bootstrap.Spec{spec("0"), spec("2")}
 			jobs, patience := inTime(t, func(patience time.Duration) ([]*job, []error) {
