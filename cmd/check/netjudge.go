@@ -9,6 +9,7 @@ import (
 // Bounds of good links between hosts.
 const (
 	slowFloor   = 0.2  // part of the others' bandwidth by which a link may be slower
+	slowFar     = 0.6  // slowFloor where most ways are longer than farAway: windows grow by doubling, and not for all alike
 	slowCap     = 0.6  // a link slower by this part is bad, however much the others differ
 	slowShared  = 0.9  // slowCap of hosts that are one machine, whose links share its cores
 	lateFactor  = 2    // times the others' latency, and

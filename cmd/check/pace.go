@@ -35,13 +35,17 @@ func (j *netJudge) slow() {
 	if j.shared {
 		most = slowShared
 	}
+	floor := slowFloor
 	s := &scale{
 		cost:  func(w *way) float64 { return 1 / w.bandwidth },
 		again: func(w *way) float64 { return 1 / w.second },
-		bound: func(cost, noise float64) float64 { return cost / (1 - min(most, max(slowFloor, noise))) },
+		bound: func(cost, noise float64) float64 { return cost / (1 - min(most, max(floor, noise))) },
 		part:  true,
 	}
 	for n := range j.networks {
+		if floor = slowFloor; farApart(j.of(n)) {
+			floor = slowFar
+		}
 		c := s.compare(j.of(n), j.blamed)
 		if c == nil {
 			j.slowOfTwo(j.left(n))
@@ -72,6 +76,17 @@ func (j *netJudge) slow() {
 		j.suspect(c.suspects)
 		j.blame(f, c.causes)
 	}
+}
+
+// farApart reports whether most ways are longer than farAway.
+func farApart(ways []*way) bool {
+	var latencies []float64
+	for _, w := range ways {
+		if !math.IsInf(w.latency, 0) {
+			latencies = append(latencies, w.latency)
+		}
+	}
+	return median(latencies) > farAway
 }
 
 // suspect has ways measured again.

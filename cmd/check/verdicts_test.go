@@ -219,6 +219,11 @@ func TestVerdicts(t *testing.T) {
 	network("a slow host", config{}, between("network", "bandwidth", "GB/s",
 		all(10, map[string]float64{"ca": 2, "cb": 2.5, "cd": 3, "ac": 9.9})),
 		one(along("network", "c", "a", "retransmits", 0.0123, "", "")))
+	far := between("network", "latency", "us", all(20e3, nil))
+	network("windows of far hosts", config{}, between("network", "bandwidth", "GB/s",
+		all(10, map[string]float64{"ba": 5.1, "bc": 5, "bd": 5.2})), far)
+	network("a slow host among far ones", config{}, between("network", "bandwidth", "GB/s",
+		all(10, map[string]float64{"ba": 3.1, "bc": 3, "bd": 3.2})), far)
 	network("late", config{}, between("network", "latency", "us", all(100, map[string]float64{"bc": 251, "cb": 249})))
 	network("late on one machine", config{shared: true},
 		between("network", "latency", "us", all(100, map[string]float64{"bc": 5501, "cb": 5499})))
