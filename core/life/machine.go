@@ -216,7 +216,7 @@ func (m *Machine) operationFailed(e OperationFailed) Actions {
 func (m *Machine) unanswered() Actions {
 	switch {
 	case m.unserved() || m.sought:
-		return m.fail(m.explained(m.doubted, m.doubt), !m.told)
+		return m.fail(m.explained(m.doubted, m.doubt), true)
 	case m.told || m.doubt == Late:
 		m.sought = true
 		return Actions{Seek: true}
@@ -246,7 +246,7 @@ func (m *Machine) fail(err *call.Error, tell bool) Actions {
 	if !m.stopped {
 		a.Stop, m.stopped = err, true
 	}
-	if lost := len(err.Candidates) > 0 && m.breaks(err); tell && (lost || len(err.Culprits) > 0) {
+	if lost := len(err.Candidates) > 0 && m.breaks(err); tell && !m.told && (lost || len(err.Culprits) > 0) {
 		a.Tell, a.Lost = err, lost // who cannot know whom to blame, and has lost no peer, has nothing to tell
 	}
 	return a
