@@ -330,6 +330,59 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// A mesh is groups of so many ranks beside the default one: of an order of both only members of both know, and which of
+// two is right say their own earlier calls.
+func TestOrderInMesh(t *testing.T) {
+	for _, shape := range [][2]int{{4, 2}, {8, 2}, {8, 4}, {6, 3}} {
+		ranks, part := shape[0], shape[1]
+		var groups [][]int
+		for first := 0; first < ranks; first += part {
+			groups = append(groups, ranksOf(ranks)[first:first+part])
+		}
+		for seed := range seeds(6) {
+			r := rand.New(rand.NewPCG(seed, uint64(ranks)))
+			odd := r.IntN(ranks)
+			mates := groups[odd/part]
+			for _, name := range []string{"another order", "left out", "the first step", "a new call"} {
+				steps := 4
+				if name == "the first step" {
+					steps = 0
+				}
+				w := newRun(seed, ranks, groups...)
+				for q := range ranks {
+					own := collective(1+q/part, "all_reduce", 100, "model.py:10 in forward")
+					all := collective(0, "all_reduce", 1000, "model.py:20 in backward")
+					for range steps {
+						w.programs[q] = append(w.programs[q], own, wait, own, wait, all, wait)
+					}
+					last := program{own, wait, own, wait, all, wait, own, wait}
+					switch {
+					case name == "a new call" && q != odd: // which the odd one leaves out
+						last = append(program{collective(0, "broadcast", 8, "log.py:3 in log"), wait}, last...)
+					case q != odd || name == "a new call":
+					case name == "left out":
+						last = last[2:]
+					default:
+						last = program{all, wait, own, wait, own, wait}
+					}
+					w.programs[q] = append(w.programs[q], last...)
+				}
+				a := hang.Judge(w.job())
+				says := fmt.Sprintf("%s, %d ranks in parts of %d, seed %d, odd %d: %s", name, ranks, part, seed, odd, a.Sentence)
+				require.Equal(t, hang.Order, a.Reason, says)
+				switch {
+				case part == 2 && (name == "the first step" || name == "a new call"):
+					require.Equal(t, mates, a.Culprits, says)
+					require.True(t, a.Either, says)
+				default:
+					require.Equal(t, []int{odd}, a.Culprits, says)
+					require.False(t, a.Either, says)
+				}
+			}
+		}
+	}
+}
+
 // Ranks in a row hand messages on: one that stands still holds up the rest.
 func TestPipelines(t *testing.T) {
 	for _, ranks := range []int{2, 4, 16} {

@@ -299,10 +299,12 @@ func (jd *judge) sort(at place) (m sorted) {
 	return m
 }
 
-// hidden reports whether it is not known where a rank is that has not made a call of a group, as far as files tell.
+// hidden reports whether it is not known where a rank is that has not made a call of a group, as far as files tell: one
+// that is in no call may be in one of a group of which its file is missing.
 func (jd *judge) hidden(group, r int) bool {
 	rank := &jd.Ranks[r]
-	return rank.Mute || slices.Contains(rank.Blind, group) || len(jd.waits[r]) == 0 && len(rank.Hidden) > 0
+	return rank.Mute || slices.Contains(rank.Blind, group) ||
+		len(jd.waits[r]) == 0 && len(rank.Hidden)+len(rank.Blind) > 0
 }
 
 // surely is a cause that lies at a place itself.

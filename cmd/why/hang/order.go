@@ -8,38 +8,178 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// circle is the cause in a circle of places, each of which waits for ranks in the next.
-func (jd *judge) circle(way []place) cause {
+// circle is the cause in a circle of places, each of which waits for ranks in the next. Two of them that wait for each
+// other are told first: they have the fewest candidates.
+func (jd *judge) circle(way []place) (found cause) {
+	sure := func(c *cause) bool { return len(c.culprits) > 0 && !c.either() }
+	for i, one := range way {
+		for _, other := range way[i+1:] {
+			pair := jd.round([]place{one, other})
+			if pair.Reason == Order && (found.Reason != Order || sure(&pair) && !sure(&found)) {
+				found = pair
+			}
+		}
+	}
+	if found.Reason == Nothing {
+		found = jd.round(way)
+	}
+	if found.Reason == Nothing {
+		found = cause{Reason: Unknown, at: way[0]}
+	}
+	return found
+}
+
+// round is the cause in a circle, Nothing if a place does not wait for the one after it. Each two neighbours have an
+// order only for ranks that are members of both. Who is wrong show earlier steps; of two places also the fewer ranks.
+func (jd *judge) round(way []place) cause {
 	found := cause{Reason: Order, at: way[0]}
-	for _, at := range way {
-		ranks := jd.open(at)
-		if begun := slices.DeleteFunc(slices.Clone(ranks),
-			func(r int) bool { return jd.in(at, r).State == Called }); len(begun) > 0 {
-			ranks = begun // the other ranks' GPUs have begun another call
+	var unknown, odd, all []int
+	told := true
+	for i, at := range way {
+		left := way[(i+len(way)-1)%len(way)]
+		var ranks []int
+		lost := jd.sort(left).unknown
+		for _, r := range jd.members(at) {
+			switch {
+			case !slices.Contains(jd.members(left), r):
+			case jd.sooner(r, at, left):
+				ranks = append(ranks, r)
+			case slices.Contains(lost, r):
+				unknown = append(unknown, r)
+			}
 		}
 		if len(ranks) == 0 {
-			continue
+			return cause{}
 		}
 		found.sides = append(found.sides, side{ranks: ranks, call: jd.in(at, ranks[0])})
-		found.culprits = append(found.culprits, ranks...)
+		all = append(all, ranks...)
+		switch jd.habits(ranks, at, left) {
+		case never:
+			odd = append(odd, ranks...)
+		case untold:
+			told = false
+		}
 	}
-	slices.Sort(found.culprits)
-	found.culprits = slices.Compact(found.culprits)
-	if len(found.sides) != 2 {
+	told = told && len(odd) > 0 && len(odd) < len(all)
+	if len(way) > 2 {
+		if told {
+			slices.Sort(odd)
+			found.culprits = slices.Compact(odd)
+		}
 		return found
 	}
-	// of two orders that of most ranks is right
 	one, other := found.sides[0], found.sides[1]
-	found.culprits = fewer(one.ranks, other.ranks)
 	if len(one.ranks) < len(other.ranks) {
 		found.sides[0], found.sides[1] = other, one
 	}
-	var unknown []int
-	for _, at := range way {
-		unknown = append(unknown, jd.sort(at).unknown...)
+	switch found.culprits = fewer(one.ranks, other.ranks); {
+	case !told:
+		slices.Sort(unknown)
+		return found.proven(slices.Compact(unknown))
+	case 2*len(odd) > len(all): // new to most, and to the others it is not: either may be right
+		slices.Sort(all)
+		odd = all
 	}
-	slices.Sort(unknown)
-	return found.proven(slices.Compact(unknown))
+	found.culprits = odd
+	return found
+}
+
+// sooner reports whether a rank waits at one place and has not come to another one.
+func (jd *judge) sooner(r int, at, left place) bool {
+	here, there := jd.in(at, r), jd.in(left, r)
+	switch {
+	case here == nil || here.ended() || jd.passed(left, r):
+		return false
+	case there == nil:
+		return true
+	case there.State == Begun || there.ended():
+		return false
+	case here.State == Begun:
+		return true
+	}
+	for i := range jd.Ranks[r].Calls {
+		if c := &jd.Ranks[r].Calls[i]; c == here || c == there {
+			return c == here
+		}
+	}
+	return false
+}
+
+// A habit is whether a rank has called in this order before.
+type habit uint8
+
+const (
+	untold habit = iota
+	usual
+	never
+)
+
+// habits is the habit of all ranks of a side, untold if they differ. It tells nothing either where the program has done
+// something new: where ranks outside the other place's group made the call against their habit too.
+func (jd *judge) habits(ranks []int, at, left place) habit {
+	h := jd.habit(ranks[0], at, left)
+	for _, r := range ranks[1:] {
+		if jd.habit(r, at, left) != h {
+			return untold
+		}
+	}
+	if h == never && slices.ContainsFunc(jd.open(at), func(r int) bool {
+		return !slices.Contains(jd.members(left), r) && jd.habit(r, at, at) == never
+	}) {
+		return untold
+	}
+	return h
+}
+
+// habit tells what a rank called in former steps after the same calls as now. These reach back to its last call in the
+// group of each place. A call never made before is untold, and so is the order of calls without times.
+func (jd *judge) habit(r int, at, left place) habit {
+	of := func(c *Call, p place) bool {
+		q := jd.place(r, c)
+		q.number, p.number = min(q.number, 0), min(p.number, 0)
+		return q == p
+	}
+	alike := func(c, d *Call) bool {
+		return c.Group == d.Group && c.Peer == d.Peer && c.Send == d.Send && c.Kind == d.Kind && c.Sizes == d.Sizes &&
+			c.Where == d.Where
+	}
+	calls, here := jd.Ranks[r].Calls, jd.in(at, r)
+	n, from, since := -1, -1, -1
+	known := false
+	for i := range calls {
+		c := &calls[i]
+		if c == here {
+			n = i
+			break
+		}
+		if c.At.IsZero() { // nothing tells the order
+			return untold
+		}
+		known = known || alike(c, here)
+		if of(c, at) {
+			from = i
+		}
+		if of(c, left) {
+			since = i
+		}
+	}
+	if from = min(from, since); n < 0 || from < 0 || !known || jd.in(left, r) != nil && left != at {
+		return untold
+	}
+	others := 0
+	for i := n - from; i < n; i++ { // the call of index i comes after calls that may be the same
+		if !slices.EqualFunc(calls[i-n+from:i], calls[from:n], func(c, d Call) bool { return alike(&c, &d) }) {
+			continue
+		}
+		if of(&calls[i], at) {
+			return usual
+		}
+		others++
+	}
+	if others > 1 {
+		return never
+	}
+	return untold
 }
 
 // opposite finds a collective of another group, with all its members in it, that some ranks of a place called before
@@ -129,5 +269,9 @@ func (jd *judge) crossed(c *cause) string {
 		}
 		parts = append(parts, part)
 	}
-	return "ranks wait for each other in a circle: " + strings.Join(parts, ", ")
+	text := "ranks wait for each other in a circle: " + strings.Join(parts, ", ")
+	if len(c.culprits) == 0 && len(c.unproven) == 0 {
+		text = "I cannot say which of these ranks has the wrong order: " + text
+	}
+	return text
 }

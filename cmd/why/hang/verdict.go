@@ -125,6 +125,8 @@ func (jd *judge) weigh(v *Verdict, found cause) cause {
 	case !v.TimedOut && len(jd.Lost) > 0: // that may have failed first
 		c.Reason, c.culprits = Unknown, nil
 		return c
+	case !v.TimedOut && found.either() && slices.Equal(found.culprits, v.Culprits): // it did not know who is right
+		return found
 	case !v.TimedOut:
 		return c
 	}
