@@ -41,7 +41,7 @@ func (jd *judge) round(way []place) cause {
 		lost := jd.sort(left).unknown
 		for _, r := range jd.members(at) {
 			switch {
-			case !slices.Contains(jd.members(left), r):
+			case !jd.member(left, r):
 			case jd.sooner(r, at, left):
 				ranks = append(ranks, r)
 			case slices.Contains(lost, r):
@@ -84,6 +84,15 @@ func (jd *judge) round(way []place) cause {
 	return found
 }
 
+// member reports whether a rank is a member of a place.
+func (jd *judge) member(at place, r int) bool {
+	if ranks := jd.Groups[at.group].Ranks; at.number >= 0 && len(ranks) > 0 { // which may be very many
+		_, is := slices.BinarySearch(ranks, r)
+		return is
+	}
+	return slices.Contains(jd.members(at), r)
+}
+
 // sooner reports whether a rank waits at one place and has not come to another one.
 func (jd *judge) sooner(r int, at, left place) bool {
 	here, there := jd.in(at, r), jd.in(left, r)
@@ -124,7 +133,7 @@ func (jd *judge) habits(ranks []int, at, left place) habit {
 		}
 	}
 	if h == never && slices.ContainsFunc(jd.open(at), func(r int) bool {
-		return !slices.Contains(jd.members(left), r) && jd.habit(r, at, at) == never
+		return !jd.member(left, r) && jd.habit(r, at, at) == never
 	}) {
 		return untold
 	}
@@ -168,13 +177,17 @@ func (jd *judge) habit(r int, at, left place) habit {
 	}
 	others := 0
 	for i := n - from; i < n; i++ { // the call of index i comes after calls that may be the same
-		if !slices.EqualFunc(calls[i-n+from:i], calls[from:n], func(c, d Call) bool { return alike(&c, &d) }) {
-			continue
+		k := from
+		for k < n && alike(&calls[i-n+k], &calls[k]) {
+			k++
 		}
-		if of(&calls[i], at) {
+		switch {
+		case k < n:
+		case of(&calls[i], at):
 			return usual
+		default:
+			others++
 		}
-		others++
 	}
 	if others > 1 {
 		return never
