@@ -331,6 +331,7 @@ func (jd *judge) surely(at place, m sorted) cause {
 // elsewhere follows ranks to the other places where they wait. A rank that has made the call at this place too is held
 // up by calls that it made before, and by later calls only if its GPU has begun them.
 func (jd *judge) elsewhere(ranks []int, at place, way []place, seen map[place]bool) (best cause) {
+	followed := map[place]bool{} // for thousands of ranks
 	for _, r := range ranks {
 		behind := false
 		for _, c := range jd.waits[r] {
@@ -339,9 +340,10 @@ func (jd *judge) elsewhere(ranks []int, at place, way []place, seen map[place]bo
 				behind = jd.in(at, r) != nil
 				continue
 			}
-			if behind && c.State != Begun {
+			if behind && c.State != Begun || followed[next] {
 				continue
 			}
+			followed[next] = true
 			if found := jd.follow(next, way, seen); better(found, best) {
 				best = found
 			}
