@@ -144,7 +144,8 @@ func (jd *judge) sayVerdict(a *Answer, c *cause) {
 	switch {
 	case v.Lost:
 		a.Sentence = "I cannot say: " + v.Sentence
-		a.Remedy = fmt.Sprintf("fetch the files of that communicator: ringo-%s-rank*.json", jd.Groups[v.Group].Name)
+		id, _, _ := strings.Cut(jd.Groups[v.Group].Name, " (")
+		a.Remedy = fmt.Sprintf("fetch the files of that communicator: ringo-%s-rank*.json", id)
 	case len(v.rivals) > 0:
 		a.Sentence = "I cannot say which failure was first: " + v.Sentence
 		for _, r := range v.rivals {

@@ -175,7 +175,10 @@ func (j *Job) until(v *Verdict) {
 // another group.
 func (jd *judge) weigh(v *Verdict, found cause) cause {
 	c := cause{Reason: Failed, culprits: v.Culprits, at: place{group: v.Group}, verdict: v}
-	if v.Lost || len(v.rivals) > 0 {
+	switch {
+	case v.Lost && len(found.culprits) > 0 && found.at.group == v.Group: // its other files show it
+		return found
+	case v.Lost, len(v.rivals) > 0:
 		c.Reason, c.culprits = Unknown, nil
 		return c
 	}

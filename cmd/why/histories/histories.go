@@ -276,7 +276,10 @@ func failed(j *hang.Job, comms []*comm) {
 				if slices.ContainsFunc(comms, func(x *comm) bool { return x.after(id) }) { // the program went on
 					continue
 				}
-				k := slices.IndexFunc(j.Groups, func(g hang.Group) bool { return g.Name == id || strings.HasPrefix(g.Name, id+" (") })
+				k := slices.IndexFunc(comms, func(x *comm) bool { return x.id == id })
+				if k < 0 { // it may have been added already
+					k = slices.IndexFunc(j.Groups, func(g hang.Group) bool { return g.Name == id })
+				}
 				if k < 0 {
 					k = len(j.Groups)
 					j.Groups = append(j.Groups, hang.Group{Name: id, Desc: hang.Communicator})
