@@ -111,8 +111,8 @@ func TestHistories(t *testing.T) {
 			"no rank waits: all calls that the ranks have noted have ended", nil},
 		"nobody waits, and another communicator had failed": {[]history.Record{idle(0), after(1), after(2), idle(3)},
 			hang.Unknown, "I cannot say: communicator 0ff had failed, by the files of others, and no file of it says why", nil},
-		"who has died had another communicator fail": {[]history.Record{after(0), after(1), failed(2), after(3)}, hang.Unknown,
-			"I cannot say: communicator 0ff had failed, by the files of others, and no file of it says why", nil},
+		"who has died had another communicator fail": {[]history.Record{after(0), after(1), failed(2), after(3)},
+			hang.Unknown, "I cannot say: communicator 0ff had failed, by the files of others, and no file of it says why", nil},
 		"who has died wrote a file just before": {[]history.Record{failed(0), failed(1), idle(2), failed(3)}, hang.Unknown,
 			"I cannot say, for a file of rank 2 was written just before, as when another communicator has failed: " +
 				"communicator c0ffee00 (grads) of 4 ranks: rank 2 died: killed", nil},
