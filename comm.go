@@ -40,7 +40,8 @@ type membership struct {
 	life  *life.Life
 
 	net   *paths.Net
-	notes []string // lines about the chosen paths, see Paths
+	met   atomic.Pointer[[]paths.Profile] // of net
+	notes []string                        // lines about the chosen paths, see Paths
 	host  *hostcomm.Comm
 	gpu   *gpucomm.Comm // nil if no rank has a GPU
 	noGPU string        // why GPU memory cannot be used, "" if it can

@@ -162,9 +162,9 @@ func OpenLocal(n int, cfg Config) ([]*Comm, error) {
 func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error) {
 	c := &Comm{membership: &membership{
 		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
-		life: life.New(group, cfg.hostname(), cfg.Name, cfg.Timeout),
+		life: life.New(group, cfg.hostname(), cfg.calledName(life.IDOf(group)), cfg.Timeout),
 	}}
-	c.life.Name, c.past = c.calledName(c.life.ID()), c.record
+	c.past = c.record
 	c.unbound, c.life.Turn.Aides = c, cfg.aides
 	c.queue.life, c.queue.carryOut = c.life, c.carryOut
 	err := keepHistory(c)
@@ -214,22 +214,22 @@ func (c *Comm) line() lineage {
 	return l
 }
 
-// ownName is Config.Name, unless that is only taken over from the communicator of which this one was made.
-func (c *Comm) ownName() string {
-	if c.cfg.made.origin != "" && c.cfg.Name == c.cfg.made.name {
+// ownName is Name, unless that is only taken over from the communicator of which this one is made.
+func (c *Config) ownName() string {
+	if c.made.origin != "" && c.Name == c.made.name {
 		return ""
 	}
-	return c.cfg.Name
+	return c.Name
 }
 
 // calledName is the name in errors: one that was made of another, and has no name of its own, has the ID that
 // "ringo why" prints.
-func (c *Comm) calledName(id string) string {
+func (c *Config) calledName(id string) string {
 	switch name := c.ownName(); {
-	case name != "" || c.cfg.made.origin == "":
+	case name != "" || c.made.origin == "":
 		return name
-	case c.cfg.Name != "":
-		return fmt.Sprintf("%s (communicator %s)", c.cfg.Name, id)
+	case c.Name != "":
+		return fmt.Sprintf("%s (communicator %s)", c.Name, id)
 	}
 	return "communicator " + id
 }
@@ -241,10 +241,10 @@ const longWait = time.Second
 func (c *Comm) record() HistoryRecord {
 	r := c.life.Record()
 	l := c.cfg.made
-	r.Name, r.After, r.Origin, r.OriginSize = c.ownName(), l.after, l.origin, l.size
+	r.Name, r.After, r.Origin, r.OriginSize = c.cfg.ownName(), l.after, l.origin, l.size
 	r.Failed = []string{} // known
-	if c.net != nil {
-		for _, p := range c.net.Profiles {
+	if met := c.met.Load(); met != nil { // it may fail while it is opened
+		for _, p := range *met {
 			m := history.Member{Host: p.Hostname, Pid: p.Pid, Number: -1}
 			if p.Origin == r.Origin && r.Origin != "" {
 				m.Number = p.Number
@@ -399,6 +399,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	if c.net, err = paths.Connect(ctx, c.group, me, pc, &c.life.Guard, c.log); err != nil {
 		return err
 	}
+	c.met.Store(&c.net.Profiles)
 	c.cfg.plan = new(choice.PlanSource)
 	if err := json.Unmarshal(c.net.Profiles[0].FromRank0, c.cfg.plan); err != nil {
 		return fmt.Errorf("rank 0's plan: %w", err)

@@ -95,6 +95,7 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 		v.kills = time.After(j.Grace)
 	}
 	cancelled := ctx.Done()
+	var passed time.Time // the last signal, to the ranks
 	looks := time.NewTicker(stillTime)
 	defer looks.Stop()
 	for running > 0 {
@@ -108,9 +109,12 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			}
 		case s := <-signals:
 			v.tell(s.(syscall.Signal))
+			passed = time.Now()
 		case <-cancelled:
 			cancelled = nil
-			v.tell(syscall.SIGTERM)
+			if s := recent(signals, passed); s != 0 {
+				v.tell(s)
+			}
 			v.kills = time.After(j.Grace)
 		case <-looks.C:
 			v.look()
@@ -141,6 +145,21 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 		return first
 	}
 	return nil
+}
+
+// recent is the signal that asks the ranks to end: the one that has ended the launcher's context, which comes at about
+// the same time, or SIGTERM; 0 if the ranks have it. A rank that handles SIGINT is not to die of a SIGTERM beside it.
+func recent(signals <-chan os.Signal, passed time.Time) syscall.Signal {
+	const same = 100 * time.Millisecond
+	if time.Since(passed) < same {
+		return 0
+	}
+	select {
+	case s := <-signals:
+		return s.(syscall.Signal)
+	case <-time.After(same):
+		return syscall.SIGTERM
+	}
 }
 
 // unsaid is the first rank whose output could not be passed on, though it ended well.

@@ -222,3 +222,12 @@ func TestLook(t *testing.T) {
 	v.look()
 	require.Equal(t, want+strings.Replace(want, "SIGSTOP", "SIGTTIN", 1), out.String())
 }
+
+// TestRecent: ranks get the signal that has ended the launcher, and no SIGTERM beside it.
+func TestRecent(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	require.Zero(t, recent(signals, time.Now()), "they have it")
+	signals <- os.Interrupt
+	require.Equal(t, syscall.SIGINT, recent(signals, time.Time{}))
+	require.Equal(t, syscall.SIGTERM, recent(signals, time.Now().Add(-time.Hour)), "the context was cancelled by others")
+}

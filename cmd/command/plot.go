@@ -39,7 +39,7 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("plot")
 	out, call := fs.String("o", "", ""), 0
 	title := fs.String("title", "", "")
-	cli.Int(fs, &call, 0, math.MaxUint32, "the number of a collective, or 0 for the last", "call")
+	cli.Int(fs, &call, 0, math.MaxInt32, "the number of a collective, or 0 for the last", "call")
 	files, err := cli.Parse(fs, args)
 	if err != nil {
 		return err

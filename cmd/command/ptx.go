@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/gpu/emu/ptxcheck"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // ptxHelp is what "ringo help ptx all" prints.
@@ -138,7 +138,7 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	case len(names) != 2:
 		return cli.Usagef("%d files: give one", len(names)-1)
 	}
-	if c.Text, err = os.ReadFile(names[1]); err != nil {
+	if c.Text, err = given.Read(names[1]); err != nil {
 		return cli.Usagef("%v", err)
 	}
 	c.Name = filepath.Base(names[1])

@@ -2,21 +2,11 @@ package command
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
-)
 
-// attemptOf is the number of the attempt in whose folder of torchrun a file lies, -1 if it lies in none.
-func attemptOf(file string) int {
-	all := attempt.FindAllStringSubmatch(filepath.ToSlash(file), -1)
-	if len(all) == 0 {
-		return -1
-	}
-	n, _ := strconv.Atoi(all[len(all)-1][1])
-	return n
-}
+	"github.com/ringo-go/ringo/cmd/why/hang"
+)
 
 // newestAttempt leaves out what earlier attempts of the job have left, but for dumps, which tell attempts apart
 // themselves. The newest attempt is that of the newest call in dumps, or else has the highest number. A note says it.
@@ -25,13 +15,13 @@ func (g *whyFiles) newestAttempt(jobs []whyJob) (notes []string) {
 	newest, told, at := -1, false, time.Time{}
 	for _, list := range lists {
 		for _, file := range *list {
-			newest = max(newest, attemptOf(file))
+			newest = max(newest, hang.AttemptOf(file))
 		}
 	}
 	for _, j := range jobs {
 		for _, r := range j.Ranks {
 			for _, c := range r.Calls {
-				if n := attemptOf(r.Source); j.says == flightSays && n >= 0 && c.At.After(at) {
+				if n := hang.AttemptOf(r.Source); j.says == flightSays && n >= 0 && c.At.After(at) {
 					newest, told, at = n, true, c.At
 				}
 			}
@@ -40,7 +30,7 @@ func (g *whyFiles) newestAttempt(jobs []whyJob) (notes []string) {
 	left := map[int]int{}
 	for _, list := range lists {
 		*list = slices.DeleteFunc(*list, func(file string) bool {
-			n := attemptOf(file)
+			n := hang.AttemptOf(file)
 			if n < 0 || n == newest {
 				return false
 			}

@@ -10,10 +10,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/internal/given"
 )
 
@@ -116,9 +116,6 @@ func (u *unpacker) tape(r io.Reader, depth int) (files []string, err error) {
 	}
 }
 
-// attempt matches the folders that torchrun makes for its attempts.
-var attempt = regexp.MustCompile(`(?:^|/)attempt_(\d{1,6})(?:$|[/.])`)
-
 // put writes a file of at most most bytes, of the time at. Each file has a folder of its own, as files of several
 // folders may share a name. Of the folder of where it comes from the attempt is kept.
 func (u *unpacker) put(name, from string, at time.Time, r io.Reader, most int64) (string, error) {
@@ -126,8 +123,8 @@ func (u *unpacker) put(name, from string, at time.Time, r io.Reader, most int64)
 		return "", errUnpack
 	}
 	kept := ""
-	if m := attempt.FindStringSubmatch(filepath.ToSlash(from)); m != nil {
-		kept = "attempt_" + m[1] + "."
+	if n := hang.AttemptOf(from); n >= 0 {
+		kept = fmt.Sprintf("attempt_%d.", n)
 	}
 	dir, err := os.MkdirTemp(u.dir, kept)
 	if err != nil {

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +189,84 @@ func TestAttempts(t *testing.T) {
 		require.Equal(t, hang.Unknown, a.Reason)
 		require.Contains(t, a.Sentence, "I cannot say, because the files of rank 1 are of another time, or run", name)
 	}
+}
+
+// hung gives a rank all_reduces of a size, which last 1 ms, one each 100 ms. The last one has not ended if it waits.
+func hung(k *hang.Rank, begin time.Time, last int64, size int64, waits bool) {
+	k.Calls = nil
+	for n := int64(1); n <= last; n++ {
+		at := begin.Add(time.Duration(n) * 100 * time.Millisecond)
+		text := fmt.Sprintf("Float[%d]", size)
+		c := hang.Call{Number: n, Kind: "all_reduce", Peer: -1, State: hang.Ended, At: at, Ends: at.Add(time.Millisecond),
+			Limit: 10 * time.Minute, In: text, Out: text, Type: "Float", Sizes: hang.Sizes{In: size, Out: size}}
+		if n == last && waits {
+			c.State, c.Ends = hang.Begun, time.Time{}
+		}
+		k.Calls = append(k.Calls, c)
+	}
+}
+
+// A rank's only dump is of an earlier attempt, in which it waited: in a call of another size, or further on. It accuses
+// nobody, and no rank whose dump is new is taken for old, whether the times of ended calls tell, or what others have
+// ended since, or the folders of attempts.
+func TestWaitingAttempts(t *testing.T) {
+	begin := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct {
+		gap     time.Duration
+		last    int64
+		size    int64
+		folders bool
+		want    []int
+		says    string
+	}{
+		{500 * time.Second, 10, 600, false, []int{3}, "its calls are 8m20s before"},
+		{500 * time.Second, 10, 1000, false, []int{3}, "its calls are 8m20s before"},
+		{500 * time.Second, 45, 600, false, []int{3}, "its calls are 8m20s before"},
+		{90 * time.Second, 45, 600, false, []int{3}, "its calls are 1m30s before"},
+		{20 * time.Second, 10, 600, false, []int{3}, "is older than that of others, which have ended all_reduce #39 since"},
+		{20 * time.Second, 10, 1000, false, []int{3}, "is older than that of others, which have ended all_reduce #39 since"},
+		{20 * time.Second, 45, 600, false, nil, "the file of rank 3 is older than that of others"},
+		{20 * time.Second, 45, 600, true, []int{3}, "it lies in attempt_0, and its calls are before those of attempt_1"},
+	} {
+		j := late4()
+		for r := range 4 {
+			k := &j.Ranks[r]
+			if hung(k, begin, map[bool]int64{true: 39, false: 40}[r == 3], 1000, r != 3); c.folders {
+				k.Source = "run/attempt_1/nccl_trace"
+			}
+		}
+		k := &j.Ranks[2]
+		if hung(k, begin.Add(-c.gap), c.last, c.size, true); c.folders {
+			k.Source = "run/attempt_0/nccl_trace"
+		}
+		a := hang.Judge(seen(j, hang.FileTime, 90*time.Second))
+		require.Equal(t, c.want, a.Culprits, "%v: %s", c, a.Sentence)
+		require.Contains(t, strings.Join(a.Notes, "\n"), c.says, "%v", c)
+	}
+}
+
+// A long call gives others what they take for several: the rank that waits in it is to blame, and its file is no older.
+// Nor is one in the folder of another attempt whose calls are as new: each agent of torchrun counts for itself.
+func TestNoEarlierAttempts(t *testing.T) {
+	begin := time.Unix(1_700_000_000, 0)
+	j := late4()
+	for r := range 4 {
+		hung(&j.Ranks[r], begin, 40, 1000, true)
+	}
+	hung(&j.Ranks[2], begin, 35, 1000, true)
+	long := &j.Ranks[2].Calls[34]
+	long.In, long.Sizes.In, long.Sizes.Out = "Float[8000]", 8000, 8000
+	a := hang.Judge(seen(j, hang.FileTime, 90*time.Second))
+	require.Equal(t, hang.Shapes, a.Reason, a.Sentence)
+	require.Equal(t, []int{2}, a.Culprits)
+
+	for r := range 4 {
+		k := &j.Ranks[r]
+		hung(k, begin, map[bool]int64{true: 39, false: 40}[r == 2], 1000, r != 2)
+		k.Source = fmt.Sprintf("run/attempt_%d/nccl_trace", map[bool]int{true: 0, false: 1}[r == 2])
+	}
+	a = hang.Judge(seen(j, hang.FileTime, 90*time.Second))
+	require.Equal(t, []int{2}, a.Culprits, a.Sentence)
 }
 
 // What RAS and logs without times show of one moment accuses nobody where dumps of that moment show that ranks have

@@ -108,6 +108,42 @@ func TestElements(t *testing.T) {
 	}
 }
 
+// Where a file is missing and either side may be right, the sentence still tells how the sides differ; a file of
+// another time is not a missing one.
+func TestUnprovenDifferences(t *testing.T) {
+	for says, one := range map[string]given{
+		"rank 1 called all_reduce #3 of the default group with Float[601], and ranks 0 and 2 with Float[600]": {
+			"all_reduce", "Float 601", "Float 601"},
+		"rank 1 called all_reduce #3 of the default group with Int[600], and ranks 0 and 2 with Float[600]": {
+			"all_reduce", "Int 600", "Int 600"},
+		"as collective #3 of the default group rank 1 called barrier, and ranks 0 and 2 all_reduce": {
+			"barrier", "Float 600", "Float 600"},
+	} {
+		j := given4(given{"all_reduce", "Float 600", "Float 600"}, one, true, false)
+		j.Ranks[3] = hang.Rank{}
+		a := hang.Judge(j)
+		require.Equal(t, "I cannot say which side is right, because the file of rank 3 is missing: "+says, a.Sentence)
+		require.Empty(t, a.Culprits)
+	}
+	most := given{"broadcast", "Float 600", "Float 600"}
+	j := given4(most, most, true, false)
+	for r := range 3 {
+		j.Ranks[r].Calls[2].Root = 1
+	}
+	j.Ranks[1].Calls[2].Root = 2
+	j.Ranks[3] = hang.Rank{}
+	require.Contains(t, hang.Judge(j).Sentence, "rank 1 called broadcast #3 of the default group with root 1, and ranks 0 "+
+		"and 2 with root 0")
+
+	j = given4(most, given{"broadcast", "Float 601", "Float 601"}, true, false)
+	for r := range 4 {
+		j.Ranks[r].Build = map[bool]string{true: "NCCL 2.26", false: "NCCL 2.27"}[r == 3]
+	}
+	a := hang.Judge(j)
+	require.Contains(t, a.Sentence, "because the file of rank 3 is of another time: rank 1 called broadcast #3")
+	require.NotContains(t, a.Remedy, "has written none")
+}
+
 // Kinds of calls that have ended together before are no difference either.
 func TestKindsMet(t *testing.T) {
 	one, other := given{"all_reduce", "Float 1", "Float 1"}, given{"all_reduce_barrier", "Float 1", "Float 1"}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/ncclog"
 	"github.com/ringo-go/ringo/cmd/why/printed"
 )
 
@@ -60,6 +61,10 @@ func TestEnds(t *testing.T) {
 			[]hang.Hint{
 				{Rank: 5, Death: "was killed because memory was short, as srun says"},
 			}},
+		"mpirun": {"mpirun noticed that process rank 7 with PID 0 on node n0 exited on signal 9 (Killed).\nprterun noticed " +
+			"that process rank 2 with PID 5 on node n0 exited on signal 6 (Aborted).\n", []hang.Hint{
+			{Rank: 7, Death: "was killed by SIGKILL, as mpirun says"},
+		}},
 		"srun after an end": {"slurmstepd: error: *** STEP 1.0 CANCELLED DUE TO TIME LIMIT ***\nsrun: error: node3: task " +
 			"6: Killed\n", nil},
 	} {
@@ -292,4 +297,21 @@ func TestPrintedAttempts(t *testing.T) {
 	require.Empty(t, hang.Judge(j).Culprits)
 	s := said(t, failures+anew+second)
 	require.Empty(t, s.Hints, "a rank that died in the first attempt lives")
+}
+
+// Texts that name no rank, but say what went wrong, are answered with that, and not with how to make other files.
+func TestTold(t *testing.T) {
+	for _, line := range []string{
+		"slurmstepd: error: Detected 1 oom_kill event in StepId=38.batch. Some of the step tasks have been OOM Killed.",
+		"[E930 15:23:00.05 ProcessGroupNCCL.cpp:1487] [PG ID 4 PG GUID  Rank 2] ProcessGroupNCCL's watchdog got stuck for 10 " +
+			"seconds without making progress",
+	} {
+		_, err := said(t, line+"\n").Job()
+		require.ErrorIs(t, err, printed.ErrMute)
+		require.EqualError(t, err, line)
+	}
+	_, _, err := ncclog.Read(file(t, "f", []byte("gpu-1:22:23 [0] bootstrap.cc:37 NCCL WARN Bootstrap : no socket interface "+
+		"found\ngpu-1:22:23 [0] NCCL INFO init.cc:128 -> 3\n")))
+	require.ErrorIs(t, err, ncclog.ErrMute)
+	require.EqualError(t, err, "process 22 on node gpu-1, GPU 0: Bootstrap : no socket interface found")
 }

@@ -10,14 +10,18 @@ import (
 	"os"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/trace/judge"
 )
 
-// ID identifies the communicator in what is written of it, the same on all ranks.
-func (l *Life) ID() string {
-	sum := sha256.Sum256(append([]byte("ringo history "), l.group.Key()...)) // the key itself is secret
+// ID is IDOf the communicator's group.
+func (l *Life) ID() string { return IDOf(l.group) }
+
+// IDOf identifies a group's communicator in what is written of it, the same on all ranks.
+func IDOf(group bootstrap.Group) string {
+	sum := sha256.Sum256(append([]byte("ringo history "), group.Key()...)) // the key itself is secret
 	return hex.EncodeToString(sum[:4])
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -37,6 +38,32 @@ func Paths(paths ...string) error {
 		}
 	}
 	return nil
+}
+
+// Tree is Paths for a folder and all that lies in it, but for folders of the names without. Programs are built from it.
+func Tree(folder string, without ...string) error {
+	w := system()
+	if err := Paths(folder); err != nil || w.stat == nil {
+		return err
+	}
+	return filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && slices.Contains(without, e.Name()):
+			return fs.SkipDir
+		case e.Type()&fs.ModeSymlink != 0:
+			return w.walk(path)
+		}
+		f, err := w.stat(path)
+		if err != nil {
+			return err
+		}
+		if why := w.wrong(path, f, true); why != "" {
+			return &Error{folder, path, why}
+		}
+		return nil
+	})
 }
 
 // A file is what the rule asks of a file or folder.

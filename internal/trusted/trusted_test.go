@@ -117,6 +117,30 @@ func TestOwners(t *testing.T) {
 	require.NoError(t, Paths(filepath.Join(link, "lib")))
 }
 
+// TestTree: one file or folder that others can change spoils all, but for those that are left out.
+func TestTree(t *testing.T) {
+	top := t.TempDir()
+	deep := filepath.Join(top, "cmd", "a")
+	require.NoError(t, os.MkdirAll(deep, 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(top, "build"), 0o755))
+	require.NoError(t, os.Chmod(filepath.Join(top, "build"), 0o777))
+	file := filepath.Join(deep, "a.c")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	require.NoError(t, Tree(top, "build"))
+	require.ErrorContains(t, Tree(top), filepath.Join(top, "build")+" may be written by other users")
+	for _, name := range []string{file, deep} {
+		require.NoError(t, os.Chmod(name, 0o777|fs.ModeSticky))
+		require.ErrorContains(t, Tree(top, "build"), top+" is not used, for "+name+" may be written")
+		require.NoError(t, os.Chmod(name, 0o755))
+	}
+	wide := filepath.Join(t.TempDir(), "wide")
+	require.NoError(t, os.Mkdir(wide, 0o755))
+	require.NoError(t, os.Symlink(wide, filepath.Join(deep, "link")))
+	require.NoError(t, Tree(top, "build"))
+	require.NoError(t, os.Chmod(wide, 0o777))
+	require.ErrorContains(t, Tree(top, "build"), wide+" may be written")
+}
+
 // TestCache: without a home the cache is this user's among temporary files, and never what another has left there.
 func TestCache(t *testing.T) {
 	temporary := t.TempDir()

@@ -447,19 +447,22 @@ func (jd *judge) difference(c *cause) string {
 		}
 		return ""
 	}
-	group := &jd.Groups[c.at.group]
+	group, reason := &jd.Groups[c.at.group], c.Reason
+	if reason == Unknown && other.shift == 0 {
+		reason = distinct(one.call, other.call)
+	}
 	switch {
-	case c.Reason == Shapes && c.at.number < 0:
+	case reason == Shapes && c.at.number < 0:
 		return fmt.Sprintf("rank %d sends %s%s to rank %d, which receives %s%s", c.at.from, one.call.In, where(one), c.at.to,
 			other.call.Out, where(other))
-	case c.Reason == Roots:
+	case reason == Roots:
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, rooted(other.call), where(other),
 			history.Ranks(one.ranks), rooted(one.call), where(one))
-	case c.Reason == Shapes && jd.Own:
+	case reason == Shapes && jd.Own:
 		return fmt.Sprintf("as collective #%d of %s %s called %s, and %s %s", c.at.number, group,
 			history.Ranks(one.ranks), one.call.Sign, history.Ranks(other.ranks), other.call.Sign)
-	case c.Reason == Shapes:
+	case reason == Shapes:
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, other.call.In, where(other),
 			history.Ranks(one.ranks), one.call.In, where(one))
@@ -476,6 +479,17 @@ func (jd *judge) difference(c *cause) string {
 	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group,
 		history.Ranks(other.ranks), other.call.Kind, where(other),
 		history.Ranks(one.ranks), one.call.Kind, where(one))
+}
+
+// distinct is the reason for which two calls of one place do not meet.
+func distinct(a, b *Call) Reason {
+	switch {
+	case family(a) != family(b):
+		return Different
+	case equal(a) == equal(b) && rooted(a) != rooted(b):
+		return Roots
+	}
+	return Shapes
 }
 
 // classes groups ranks by the place where they are, into at most 20 classes.

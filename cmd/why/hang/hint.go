@@ -18,6 +18,15 @@ type Hint struct {
 	Alone  bool // the process has called a send or recv outside of a batch
 }
 
+// Told is the error of texts that tell nothing of calls, but say what went wrong.
+type Told struct {
+	Text string
+	Mute error // of texts that say nothing at all
+}
+
+func (t Told) Error() string { return t.Text }
+func (t Told) Unwrap() error { return t.Mute }
+
 // Hear adds hints to the ranks that they are about, and reports for each hint whether the job has its rank. A process
 // number that two ranks have counts for neither.
 func (j *Job) Hear(hints []Hint) []bool {

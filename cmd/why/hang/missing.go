@@ -30,6 +30,8 @@ func (jd *judge) lostAnywhere() (ranks []int) {
 // left says what a rank has left whose calls are not known.
 func (jd *judge) left(r int) string {
 	switch rank := &jd.Ranks[r]; {
+	case jd.old[r]:
+		return "left a file of another time"
 	case len(rank.Torns) > 0, rank.Torn:
 		return "left a file that cannot be read"
 	case len(rank.Hidden) > 0 && rank.Source != "":
@@ -84,6 +86,9 @@ func (jd *judge) hosts(ranks []int) string {
 
 // fetch is the remedy for missing files: which to fetch, and what it may mean that there is none.
 func (jd *judge) fetch(ranks []int) string {
+	if slices.ContainsFunc(ranks, func(r int) bool { return jd.old[r] }) {
+		return "take the files of all ranks at one moment, after the time-out"
+	}
 	if !jd.Own {
 		return "give the files of all ranks: each process writes its own, on its host; one that has written none has " +
 			"ended, is stopped or cut off"

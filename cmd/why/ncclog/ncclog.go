@@ -47,7 +47,11 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 			return j, skipped, nil
 		}
 	}
-	return j, skipped, errors.Join(ErrMute, errors.New(strings.Join(j.Notes, "; ")))
+	said := strings.Join(j.Notes, "; ")
+	if l.warned {
+		return j, skipped, hang.Told{Text: said, Mute: ErrMute}
+	}
+	return j, skipped, errors.Join(ErrMute, errors.New(said))
 }
 
 var (
@@ -108,6 +112,7 @@ type log struct {
 	splits map[*comm]int           // how often a communicator was split
 	torn   map[process]bool        // processes, gpu being -1, whose calls may be missing
 	notes  []string
+	warned bool // notes have a warning of NCCL
 	faults []string
 	line   int64
 	time   time.Time                // of the line, zero if it has none
@@ -158,6 +163,7 @@ func (l *log) add(file string, b []byte) error {
 		case strings.Count(line, " NCCL ") > 1: // lines of two processes are mixed
 			whole = false
 		case m[5] == "WARN":
+			l.warned = true
 			l.note("%s: %s", p, cut(m[6]))
 			if len(l.faults) < maxFaults && network.MatchString(m[6]) {
 				l.faults = append(l.faults, given.Printable(fmt.Sprintf("NCCL's log of %s says: %s", p, cut(m[6]))))

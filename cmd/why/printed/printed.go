@@ -23,8 +23,12 @@ import (
 var marks = []string{
 	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ",
 	"exitcode", "ut of memory: Killed process", "ut Of Memory",
-	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives", unbatched,
-	"ringo run: rank ",
+	"failed to pass monitoredBarrier", "srun: error: ", unbatched, "ringo run: rank ", "run noticed that process rank ",
+}
+
+// notable are parts of lines that say what went wrong, but not of which rank.
+var notable = []string{
+	"NVRM: Xid", "Detected mismatch between collectives", "watchdog got stuck for ", "oom_kill event", "oom-kill event",
 }
 
 // prefixed is a line that ringo run prints of a rank.
@@ -35,8 +39,9 @@ const unbatched = "An unbatched P2P op (send/recv) was called"
 
 // Is reports whether a part of a file has lines that this package reads.
 func Is(part []byte) bool {
-	return bytes.IndexByte(part, 0) < 0 && (prefixed.Match(part) ||
-		slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) }))
+	has := func(m string) bool { return bytes.Contains(part, []byte(m)) }
+	return bytes.IndexByte(part, 0) < 0 &&
+		(prefixed.Match(part) || slices.ContainsFunc(marks, has) || slices.ContainsFunc(notable, has))
 }
 
 const (
@@ -128,6 +133,7 @@ var (
 	memory   = regexp.MustCompile(`[Oo]ut of memory: Killed process (\d+)`)
 	closing  = regexp.MustCompile(`(?:Unable to shutdown process|Sending process) (\d+) `)
 	ended    = regexp.MustCompile(`ringo run: rank (\d{1,6}): killed by signal (4|7|8|9|11)\b`)
+	noticed  = regexp.MustCompile(`run noticed that process rank (\d{1,6}) .*exited on signal (4|7|8|9|11)\b`)
 	summary  = regexp.MustCompile(`^ *rank *: (\d+) \(local_rank: \d+\)`)
 	task     = regexp.MustCompile(`srun: error: \S+: task (\d+): (Out Of Memory|Killed|Segmentation fault|Bus error|Illegal instruction)`)
 	barrier  = regexp.MustCompile(`Ranks? ([0-9, ]+) failed to pass monitoredBarrier in (\d+) ms`)
@@ -258,7 +264,7 @@ func (s *Said) line(file, line string) {
 		if rank >= 0 {
 			s.hint(hang.Hint{Rank: rank, Alone: true})
 		}
-	case strings.Contains(line, "NVRM: Xid"), strings.Contains(line, "Detected mismatch between collectives"):
+	case slices.ContainsFunc(notable, func(m string) bool { return strings.Contains(line, m) }):
 		s.note(line)
 	default:
 		s.launcher(line)
@@ -357,7 +363,7 @@ func (s *Said) hint(h hang.Hint) {
 	}
 }
 
-// launcher reads a line of torchrun, srun or the kernel about the end of a process.
+// launcher reads a line of torchrun, srun, mpirun or the kernel about the end of a process.
 func (s *Said) launcher(line string) {
 	switch {
 	case strings.Contains(line, "Killed process"):
@@ -367,6 +373,10 @@ func (s *Said) launcher(line string) {
 	case strings.Contains(line, "ringo run: rank"):
 		if m := ended.FindStringSubmatch(line); m != nil {
 			s.hint(hang.Hint{Rank: number(m[1]), Death: "was killed by " + signals[m[2]] + ", as ringo run says"})
+		}
+	case strings.Contains(line, "noticed that process rank"):
+		if m := noticed.FindStringSubmatch(line); m != nil {
+			s.hint(hang.Hint{Rank: number(m[1]), Death: "was killed by " + signals[m[2]] + ", as mpirun says"})
 		}
 	case strings.Contains(line, "received by PID"):
 		if m := died.FindStringSubmatch(line); m != nil {
@@ -501,6 +511,9 @@ func (s *Said) Job() (*hang.Job, error) {
 				j.Rank(h.Rank)
 			}
 		}
+	}
+	if len(j.Ranks) == 0 && len(s.Notes) > 0 {
+		return nil, hang.Told{Text: strings.Join(s.Notes, "; "), Mute: ErrMute}
 	}
 	if len(j.Ranks) == 0 {
 		return nil, ErrMute
