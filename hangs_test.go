@@ -306,6 +306,10 @@ func TestHistoryOfFailedBefore(t *testing.T) {
 	again := read(parts[0], true)
 	require.Equal(t, first.Time, again.Time)
 	require.Empty(t, again.Failed)
+	for _, c := range slices.Concat(parts, world) { // an error comes after the files
+		require.Error(t, Barrier(c))
+		_ = c.Close() // it has failed
+	}
 }
 
 // One job that has several communicators leaves one verdict, in which ranks have the job's numbers: a rank sleeps, or

@@ -242,7 +242,7 @@ func (c *Comm) record() HistoryRecord {
 	r := c.life.Record()
 	l := c.cfg.made
 	r.Name, r.After, r.Origin, r.OriginSize = c.cfg.ownName(), l.after, l.origin, l.size
-	r.Failed = []string{} // known
+	r.Failed = []string{}
 	if met := c.met.Load(); met != nil { // it may fail while it is opened
 		for _, p := range *met {
 			m := history.Member{Host: p.Hostname, Pid: p.Pid, Number: -1}
