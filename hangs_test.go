@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -272,6 +273,43 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, comms[0].History().Comm, h.Comm)
 	_, err := OpenLocal(1, Config{History: t.TempDir(), HistorySignal: "NONSENSE"})
 	require.ErrorIs(t, err, ErrInvalid)
+}
+
+// A history names the communicators that had failed before, and has the time of its own failure also if it is written
+// again later.
+func TestHistoryOfFailedBefore(t *testing.T) {
+	dir := t.TempDir()
+	world, err := OpenLocal(2, Config{History: dir})
+	require.NoError(t, err)
+	parts := make([]*Comm, 2)
+	noErrors(t, each(world, func(c *Comm) (err error) {
+		parts[c.Rank()], err = c.Split(t.Context(), 0, 0)
+		return err
+	}))
+	read := func(c *Comm, failed bool) (r history.Record) {
+		require.Eventually(t, func() bool {
+			records, _, err := history.Read(filepath.Join(dir, history.FileOf(c.life.ID(), 0)))
+			if err == nil {
+				r = records[0]
+			}
+			return err == nil && (r.Cause != "") == failed
+		}, time.Minute, time.Millisecond)
+		return r
+	}
+	parts[0].Abort(errors.New("disk full"))
+	first := read(parts[0], true)
+	require.Empty(t, first.Failed)
+	require.Equal(t, []string{parts[0].life.ID()}, read(world[0], false).Failed)
+	world[0].Abort(errors.New("disk full"))
+	require.Equal(t, []string{parts[0].life.ID()}, read(world[0], true).Failed)
+	keeping.of(parts[0]).write(time.Time{})
+	again := read(parts[0], true)
+	require.Equal(t, first.Time, again.Time)
+	require.Empty(t, again.Failed)
+	for _, c := range slices.Concat(parts, world) { // an error comes after the files
+		require.Error(t, Barrier(c))
+		_ = c.Close() // it has failed
+	}
 }
 
 // One job that has several communicators leaves one verdict, in which ranks have the job's numbers: a rank sleeps, or

@@ -242,6 +242,7 @@ func (c *Comm) record() HistoryRecord {
 	r := c.life.Record()
 	l := c.cfg.made
 	r.Name, r.After, r.Origin, r.OriginSize = c.cfg.ownName(), l.after, l.origin, l.size
+	r.Failed = []string{}
 	if met := c.met.Load(); met != nil { // it may fail while it is opened
 		for _, p := range *met {
 			m := history.Member{Host: p.Hostname, Pid: p.Pid, Number: -1}
@@ -252,9 +253,14 @@ func (c *Comm) record() HistoryRecord {
 		}
 	}
 	for _, other := range keeping.others(c) {
-		if o, mine := other.line(), c.line(); (o.origin == mine.origin && o.rank == mine.rank) && !other.closed.Load() &&
-			other.life.Guard.Waited() >= longWait {
+		if o, mine := other.line(), c.line(); o.origin != mine.origin || o.rank != mine.rank || other.closed.Load() {
+			continue
+		}
+		if other.life.Guard.Waited() >= longWait {
 			r.Beside = append(r.Beside, other.life.ID())
+		}
+		if at, failed := other.life.FailedAt(); failed && (r.Cause == "" || at.Before(r.Time)) {
+			r.Failed = append(r.Failed, other.life.ID())
 		}
 	}
 	return r

@@ -300,7 +300,7 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	share(jobs, append(hints, said.Hints...))
 	if len(g.texts) > 0 {
 		j, err := said.Job()
-		add(j, nil, err, "PyTorch's log")
+		add(j, nil, err, said.Source())
 	}
 	for _, text := range attempts {
 		if len(jobs) > 0 {

@@ -58,6 +58,11 @@ func TestHistories(t *testing.T) {
 	stateless.State = blame.State{}
 	earlier := idle(2)
 	earlier.Time = earlier.Time.Add(-time.Minute)
+	after := func(rank int) history.Record {
+		r := idle(rank)
+		r.Failed = []string{"0ff"}
+		return r
+	}
 	const failure = "communicator c0ffee00 of 4 ranks: "
 	for name, tt := range map[string]struct {
 		records  []history.Record
@@ -104,6 +109,13 @@ func TestHistories(t *testing.T) {
 			hang.Unknown, failure + "cut off; who is to blame cannot be known: ranks 0 and 1, or the network between them", nil},
 		"nobody waits": {[]history.Record{idle(0), idle(1), idle(2), idle(3)}, hang.Nothing,
 			"no rank waits: all calls that the ranks have noted have ended", nil},
+		"nobody waits, and another communicator had failed": {[]history.Record{idle(0), after(1), after(2), idle(3)},
+			hang.Unknown, "I cannot say: communicator 0ff had failed, by the files of others, and no file of it says why", nil},
+		"who has died had another communicator fail": {[]history.Record{after(0), after(1), failed(2), after(3)},
+			hang.Unknown, "I cannot say: communicator 0ff had failed, by the files of others, and no file of it says why", nil},
+		"who has died wrote a file just before": {[]history.Record{failed(0), failed(1), idle(2), failed(3)}, hang.Unknown,
+			"I cannot say, for a file of rank 2 was written just before, as when another communicator has failed: " +
+				"communicator c0ffee00 (grads) of 4 ranks: rank 2 died: killed", nil},
 		"nobody waits of those with a file": {[]history.Record{idle(0), idle(1), idle(2)}, hang.Unknown,
 			"I cannot say, because the file of rank 3 is missing; no other rank waits", nil},
 	} {

@@ -45,6 +45,15 @@ type jam struct {
 	link  [2]int          // ranks of the job between which nothing moves
 	at    map[int]float64 // by team: when it failed, in seconds after the wait began
 	after map[int]int     // by team: the team that Shrink has replaced by it
+	files map[[2]int]leaf // by team and rank of the job: what is not as that of the team's others
+	tells bool            // files say which other teams had failed
+}
+
+// A leaf is how a rank's file of a team that has failed differs from others' files.
+type leaf struct {
+	at    float64 // when it was written, in seconds after the wait began
+	knows bool    // that the team has failed
+	none  bool    // it is not there
 }
 
 const start, limit = 1_000_000, 4 // seconds
@@ -196,6 +205,11 @@ func (j *jam) records() (all []history.Record) {
 				rec.After = j.teams[k].id
 			}
 			at := start + limit + j.at[t]
+			if f, is := j.files[[2]int{t, r}]; f.none {
+				continue
+			} else if at = at + f.at; is && !f.knows {
+				rec.Cause, rec.Culprits, rec.Late = "", nil, ""
+			}
 			rec.Time = time.Unix(0, int64(at*1e9))
 			if rec.State.At > 0 || rec.State.Peer >= 0 {
 				rec.Waited = limit * time.Second
@@ -217,6 +231,18 @@ func (j *jam) records() (all []history.Record) {
 				}
 			}
 			all = append(all, rec)
+		}
+	}
+	for i := range all {
+		if !j.tells {
+			break
+		}
+		r := &all[i]
+		r.Failed = []string{}
+		for _, o := range all {
+			if o.Pid == r.Pid && o.Comm != r.Comm && o.Cause != "" && (r.Cause == "" || o.Time.Before(r.Time)) {
+				r.Failed = append(r.Failed, o.Comm)
+			}
 		}
 	}
 	return all
@@ -303,7 +329,47 @@ func standstills() []standstill {
 			return j, want
 		}
 	}
-	list := []standstill{
+	var list []standstill
+	for i, kind := range []string{"sleeps", "holds a lock", "closes", "aborts", "is killed"} {
+		for k := range 4 { // then another rank ends of it: few learn of that, and in either order
+			list = append(list, standstill{name: fmt.Sprint("two communicators, one ", kind, ", ", k),
+				make: func(n, bad int) (*jam, []int) {
+					j, want := one(func(j *jam, n, bad int) { j.add(j.but(), act{team: 2, sign: sum}); absent(j, n, bad) })(n, bad)
+					j.tells, j.files = k >= 2, map[[2]int]leaf{}
+					witness, late := bad, 0.009
+					switch j.blame[0] = want; kind {
+					case "sleeps", "holds a lock":
+						j.fail(0)
+						if kind == "sleeps" {
+							late = 3
+							j.files[[2]int{0, bad}] = leaf{at: late, knows: true}
+						}
+					case "closes":
+						j.cause[0] = fmt.Sprintf("a peer has left: rank %d has closed the communicator", bad)
+						j.files[[2]int{0, bad}] = leaf{none: true}
+					case "aborts":
+						j.cause[0] = fmt.Sprintf("rank %d failed: Abort: disk full", bad)
+					case "is killed":
+						j.cause[0], j.gone[bad], witness = fmt.Sprintf("rank %d died: killed by signal 9", bad), true, (bad+2)%n
+					}
+					if k%2 == 1 {
+						late -= 0.001
+					}
+					if i == 1 || i == 3 { // the witness learns of both at once
+						late = 0.001 - 0.002*float64(k%2)
+					}
+					j.cause[2] = fmt.Sprintf("rank %d died: its process ended without goodbye",
+						slices.Index(j.teams[2].members, next(n, bad)))
+					j.blame[2] = []int{slices.Index(j.teams[2].members, next(n, bad))}
+					for r := range n {
+						j.files[[2]int{2, r}] = leaf{at: 0.002}
+					}
+					j.files[[2]int{2, witness}] = leaf{at: late, knows: true}
+					return j, want
+				}})
+		}
+	}
+	list = append(list, []standstill{
 		{name: "absent", make: one(absent)},
 		{name: "absent, out of time", make: late(absent, 0)},
 		{name: "killed", make: found("rank %d died: killed by signal 9")},
@@ -412,7 +478,7 @@ func standstills() []standstill {
 			}, 0)(n, bad)
 			return j, both(n, bad)
 		}, fault: both},
-	}
+	}...)
 	return list
 }
 

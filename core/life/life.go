@@ -40,6 +40,7 @@ type Life struct {
 
 	group   bootstrap.Group
 	verdict atomic.Pointer[call.Error] // Verdict of the machine
+	failed  atomic.Pointer[time.Time]  // when the first verdict came that tells of a failure
 	met     atomic.Bool                // Met of the machine
 	told    atomic.Bool                // see Told
 	watch   sync.WaitGroup
@@ -127,6 +128,9 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	l.mu.Lock()
 	a := l.machine.Step(e)
 	if v := l.machine.Verdict(); v != l.verdict.Load() {
+		if now := time.Now(); v != nil && v.Err != call.ErrClosed {
+			l.failed.CompareAndSwap(nil, &now)
+		}
 		l.verdict.Store(v)
 	}
 	l.met.Store(l.machine.Met())

@@ -34,6 +34,7 @@ func (l *Life) Record() history.Record {
 	}
 	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed {
 		r.Cause, r.Culprits, r.Candidates = v.Err.Error(), v.Culprits, v.Candidates
+		r.Time, _ = l.FailedAt() // also if it is written again later
 		if peer, ok := errors.AsType[*PeerError](v.Err); ok && peer.Failure.Late != nil {
 			r.Late = peer.Failure.Late.Reason.String()
 		}
@@ -64,6 +65,14 @@ func (l *Life) Record() history.Record {
 		r.State.At = number
 	}
 	return r
+}
+
+// FailedAt returns when this rank learned that the communicator has failed, and whether it has.
+func (l *Life) FailedAt() (at time.Time, failed bool) {
+	if t := l.failed.Load(); t != nil {
+		return *t, true
+	}
+	return time.Time{}, false
 }
 
 // history is the last calls in words, oldest first, and how many there were since the beginning.

@@ -24,7 +24,7 @@ type Record struct {
 	Rank, Size int
 	Host       string
 	Pid        int
-	Time       time.Time // when this was so
+	Time       time.Time // when this was so; of a Cause: when this rank learned of it
 	State      judge.State
 	Waited     time.Duration `json:",omitempty"` // in the call that it is in, as far as is known
 	Still      time.Duration `json:",omitempty"` // of Waited: since data moved last, as far as is known
@@ -39,6 +39,7 @@ type Record struct {
 	OriginSize int           `json:",omitempty"` // its ranks
 	Members    Members       `json:",omitempty"` // the processes, by rank; empty if not known
 	Beside     []string      `json:",omitempty"` // other communicators in a call of which this process waits too
+	Failed     []string      // other communicators of this process that had failed before; nil if not known
 	Total      uint64        // calls since the beginning
 	Calls      []Call        // the last of them, oldest first
 }
@@ -183,8 +184,10 @@ func (r *Record) check() error {
 	for _, text := range []*string{&r.Comm, &r.Name, &r.Host, &r.Cause, &r.Late, &r.After, &r.Origin} { // they are printed
 		*text = given.Printable(*text)
 	}
-	for i := range r.Beside {
-		r.Beside[i] = given.Printable(r.Beside[i])
+	for _, ids := range [][]string{r.Beside, r.Failed} {
+		for i := range ids {
+			ids[i] = given.Printable(ids[i])
+		}
 	}
 	for i := range r.Calls {
 		r.Calls[i].What = given.Printable(r.Calls[i].What)

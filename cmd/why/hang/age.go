@@ -151,6 +151,17 @@ func (jd *judge) sayDoubt(a *Answer, c *cause) {
 			a.Sentence += fmt.Sprintf(" since %v", history.Spell(d.atMost))
 		}
 		a.Remedy = fmt.Sprintf("if the job stands still, ask for the files again in %v, or give -for 0s", jd.patience())
+		var lost []int
+		for r := range jd.Ranks {
+			if len(jd.Ranks[r].Absent)+len(jd.Ranks[r].Torns) > 0 {
+				lost = append(lost, r)
+			}
+		}
+		if len(lost) > 0 {
+			a.Reason, a.Remedy = Unknown, jd.fetch(lost)
+			a.Sentence = fmt.Sprintf("I cannot say, because not all files of %s are here; what is here says: %s",
+				history.Ranks(lost), a.Sentence)
+		}
 		return
 	}
 	var of Answer

@@ -151,7 +151,9 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
 		if lost := jd.lostAnywhere(); len(lost) > 0 { // these may wait
 			a.Reason = Unknown
-			a.Sentence = fmt.Sprintf("I cannot say, because %s; no other rank waits", jd.missing(lost))
+			if a.Sentence = "I cannot say, because " + jd.missing(lost); len(lost) < len(jd.Ranks) {
+				a.Sentence += "; no other rank waits"
+			}
 			a.Remedy = jd.fetch(lost)
 		}
 	case Unknown, Died, Silent:

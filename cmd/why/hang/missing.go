@@ -94,10 +94,15 @@ func (jd *judge) fetch(ranks []int) string {
 			"ended, is stopped or cut off"
 	}
 	const most = 3
-	var names []string
+	var names, hidden []string
+	for _, r := range ranks {
+		hidden = append(hidden, jd.Ranks[r].Hidden...)
+	}
 	for _, r := range ranks {
 		k := &jd.Ranks[r]
-		files := slices.Concat(k.Torns, k.Absent)
+		files := slices.DeleteFunc(slices.Concat(k.Torns, k.Absent), func(f string) bool { // those of all ranks are named
+			return slices.ContainsFunc(hidden, func(id string) bool { return strings.HasPrefix(f, "ringo-"+id+"-rank") })
+		})
 		for _, id := range k.Hidden {
 			files = append(files, fmt.Sprintf("ringo-%s-rank*.json", id))
 		}
@@ -142,6 +147,23 @@ func (jd *judge) sayVerdict(a *Answer, c *cause) {
 		}
 	}
 	switch {
+	case v.Lost:
+		a.Sentence = "I cannot say: " + v.Sentence
+		id, _, _ := strings.Cut(jd.Groups[v.Group].Name, " (")
+		a.Remedy = fmt.Sprintf("fetch the files of that communicator: ringo-%s-rank*.json", id)
+	case len(v.rivals) > 0:
+		a.Sentence = "I cannot say which failure was first: " + v.Sentence
+		for _, r := range v.rivals {
+			a.Sentence += "; or " + r.Sentence
+		}
+		a.Remedy = "fetch the files of all ranks, or look whose log has an error first"
+		if lost := jd.lostAnywhere(); len(lost) > 0 {
+			a.Remedy = jd.fetch(lost)
+		}
+	case c.Reason == Unknown && len(v.Outlived) > 0:
+		a.Sentence = fmt.Sprintf("I cannot say, for a file of %s was written just before, as when another communicator has "+
+			"failed: %s", history.Ranks(v.Outlived), v.Sentence)
+		a.Remedy = "fetch the files of all communicators, and look at the end of the log of " + jd.who(v.Outlived)
 	case len(c.unproven) > 0:
 		a.Sentence = fmt.Sprintf("I cannot say, for %s may have waited in another communicator: %s",
 			history.Ranks(c.unproven), v.Sentence)

@@ -17,26 +17,84 @@ type Verdict struct {
 	TimedOut bool              // a call ran out of time
 	Slow     bool              // of TimedOut: data still moved
 	Silent   bool              // of TimedOut: those to blame were asked, and did not answer
+	Died     bool              // those to blame ended, as the others saw it
+	Lost     bool              // other files say that the group has failed, and none of its own says why
 	Knew     map[int]time.Time // the ranks that have left a file of the failure, and when they knew of it
+	Unaware  map[int]time.Time // the ranks whose file of the group knows of no failure, and when they wrote it
+	Before   map[int][]int     // by rank: groups that had failed before, by its file of this group
+	Outlived []int             // of Died: culprits whose file shows them alive, maybe after another group's failure
+	rivals   []*Verdict        // failures of others' fault of which it is not known which was first
 }
 
-// follows reports whether a failure follows from another one: those to blame had another group fail before they ended,
-// and are not to blame for that.
-func (v *Verdict) follows(u *Verdict) bool {
-	if len(v.Culprits) == 0 {
-		return false
+// Two times of one host tell which of two failures was first if they are so far apart; those of two hosts if they are
+// farther apart than their clocks may be.
+const (
+	nearOrder = 5 * time.Millisecond
+	farOrder  = time.Minute
+)
+
+// sooner reports whether a failure is known to have been before another one.
+func (j *Job) sooner(u, v *Verdict) bool {
+	if after, before := u.outlived(v), v.outlived(u); after != before { // who has ended had known of the other failure
+		return after
 	}
-	for _, r := range v.Culprits {
-		at, knew := u.Knew[r]
-		since, lives := v.Knew[r] // by the same clock
-		if !lives {
-			since, lives = v.At, v.TimedOut
-		}
-		if !knew || lives && !at.Before(since) || slices.Contains(u.Culprits, r) {
-			return false
+	votes := 0
+	for r := range j.Ranks {
+		votes += u.vote(v, r) - v.vote(u, r)
+	}
+	if votes != 0 {
+		return votes > 0
+	}
+	return j.clocks(u, v) > 0
+}
+
+// outlived reports whether all to blame for a failure have told of this one before they died.
+func (u *Verdict) outlived(v *Verdict) bool {
+	return v.Died && !slices.ContainsFunc(v.Culprits, func(r int) bool { _, knew := u.Knew[r]; return !knew })
+}
+
+// vote is 1 if a rank knew of this failure before it knew of another one. Who held up others learns of all that has
+// come of it at once, in any order.
+func (u *Verdict) vote(v *Verdict, r int) int {
+	at, knew := u.Knew[r]
+	other, knows := v.Knew[r]
+	wrote, unaware := v.Unaware[r]
+	first := slices.Contains(v.Before[r], u.Group)
+	switch late := func(v *Verdict) bool { return v.TimedOut && slices.Contains(v.Culprits, r) }; {
+	case knew && knows:
+		first = other.Sub(at) > nearOrder && !late(u) && !late(v)
+	case knew && unaware:
+		first = first || wrote.After(at.Add(-nearOrder))
+	case knew:
+		first = v.Lost && !slices.Contains(u.Before[r], v.Group)
+	}
+	if first {
+		return 1
+	}
+	return 0
+}
+
+// clocks is 1 if hosts knew of a failure before they knew of another one, -1 if after, 0 if that is not known.
+func (j *Job) clocks(u, v *Verdict) int {
+	if u.Lost || v.Lost {
+		return 0
+	}
+	far, sooner, later := v.At.Sub(u.At), false, false
+	for r, at := range u.Knew {
+		for q, other := range v.Knew {
+			if host := j.Ranks[r].Host; host == j.Ranks[q].Host && host != "" {
+				sooner = sooner || other.Sub(at) > nearOrder
+				later = later || at.Sub(other) > nearOrder
+			}
 		}
 	}
-	return true
+	switch {
+	case sooner && !later, sooner == later && far > farOrder:
+		return 1
+	case later && !sooner, sooner == later && far < -farOrder:
+		return -1
+	}
+	return 0
 }
 
 // first is the failure that was first, nil if no group has failed, and makes notes of the others. A group that others
@@ -50,22 +108,32 @@ func (j *Job) first() *Verdict {
 			j.Notes = append(j.Notes, "before, and Shrink went on without it: "+v.Sentence)
 		}
 	}
-	roots := slices.DeleteFunc(slices.Clone(live), func(v *Verdict) bool {
-		return slices.ContainsFunc(live, func(u *Verdict) bool { return u != v && v.follows(u) && !u.follows(v) })
-	})
-	if len(roots) == 0 {
+	if len(live) == 0 {
 		return nil
 	}
+	roots := slices.DeleteFunc(slices.Clone(live), func(v *Verdict) bool {
+		return slices.ContainsFunc(live, func(u *Verdict) bool { return u != v && j.sooner(u, v) })
+	})
+	if len(roots) == 0 {
+		roots = live
+	}
 	first := slices.MinFunc(roots, func(a, b *Verdict) int { return a.At.Compare(b.At) })
+	for _, v := range roots { // of time-outs it is seen who waited for whom
+		if !slices.Equal(v.Culprits, first.Culprits) && !(v.TimedOut && first.TimedOut) {
+			first.rivals = append(first.rivals, v)
+		}
+	}
 	for _, v := range live {
-		switch later := v.At.Sub(first.At); {
-		case v == first:
+		switch later := history.Spell(v.At.Sub(first.At)); {
+		case v == first, slices.Contains(first.rivals, v):
 		case slices.Equal(v.Culprits, first.Culprits) && len(v.Culprits) > 0:
 			j.Notes = append(j.Notes, fmt.Sprintf("%s blames %s too", &j.Groups[v.Group], history.Ranks(v.Culprits)))
-		case v.follows(first), later >= 0:
-			j.Notes = append(j.Notes, fmt.Sprintf("%v later: %s", history.Spell(max(0, later)), v.Sentence))
-		default:
+		case v.Lost, first.Lost:
 			j.Notes = append(j.Notes, v.Sentence)
+		case later > 0:
+			j.Notes = append(j.Notes, fmt.Sprintf("%v later: %s", later, v.Sentence))
+		default:
+			j.Notes = append(j.Notes, "at the same time: "+v.Sentence)
 		}
 	}
 	return first
@@ -107,6 +175,13 @@ func (j *Job) until(v *Verdict) {
 // another group.
 func (jd *judge) weigh(v *Verdict, found cause) cause {
 	c := cause{Reason: Failed, culprits: v.Culprits, at: place{group: v.Group}, verdict: v}
+	switch {
+	case v.Lost && len(found.culprits) > 0 && found.at.group == v.Group: // its other files show it
+		return found
+	case v.Lost, len(v.rivals) > 0:
+		c.Reason, c.culprits = Unknown, nil
+		return c
+	}
 	for _, r := range v.Culprits {
 		if jd.Ranks[r].Death == "" {
 			continue
@@ -121,6 +196,9 @@ func (jd *judge) weigh(v *Verdict, found cause) cause {
 	}
 	switch {
 	case c.Reason == Died, v.Silent:
+		return c
+	case len(v.Outlived) > 0:
+		c.Reason, c.culprits = Unknown, nil
 		return c
 	case !v.TimedOut && len(jd.Lost) > 0: // that may have failed first
 		c.Reason, c.culprits = Unknown, nil

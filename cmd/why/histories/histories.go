@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -261,7 +262,53 @@ func (b *book) make(comms []*comm) *hang.Job {
 	}
 	b.after(j, comms)
 	b.beside(j, comms)
+	failed(j, comms)
 	return j
+}
+
+// failed notes which communicators had failed before others, by the others' files, and which of them have no file that
+// says why.
+func failed(j *hang.Job, comms []*comm) {
+	before := map[int]map[int][]int{} // by group and rank
+	for i, c := range comms {
+		for r, rec := range c.records {
+			for _, id := range rec.Failed {
+				if slices.ContainsFunc(comms, func(x *comm) bool { return x.after(id) }) { // the program went on
+					continue
+				}
+				k := slices.IndexFunc(comms, func(x *comm) bool { return x.id == id })
+				if k < 0 { // it may have been added already
+					k = slices.IndexFunc(j.Groups, func(g hang.Group) bool { return g.Name == id })
+				}
+				if k < 0 {
+					k = len(j.Groups)
+					j.Groups = append(j.Groups, hang.Group{Name: id, Desc: hang.Communicator})
+				}
+				if before[i] == nil {
+					before[i] = map[int][]int{}
+				}
+				before[i][c.number[r]] = append(before[i][c.number[r]], k)
+				if slices.ContainsFunc(j.Verdicts, func(v hang.Verdict) bool { return v.Group == k }) {
+					continue
+				}
+				j.Verdicts = append(j.Verdicts, hang.Verdict{Group: k, Lost: true, Sentence: fmt.Sprintf(
+					"communicator %s had failed, by the files of others, and no file of it says why", id)})
+			}
+		}
+	}
+	for i := range j.Verdicts {
+		j.Verdicts[i].Before = before[j.Verdicts[i].Group]
+	}
+}
+
+// after reports whether Shrink has made a communicator of another one.
+func (c *comm) after(id string) bool {
+	for _, rec := range c.records {
+		if rec.After == id {
+			return true
+		}
+	}
+	return false
 }
 
 // name is the communicator's, with that of the program.
@@ -406,15 +453,19 @@ func (b *book) beside(j *hang.Job, comms []*comm) {
 	}
 }
 
+// died matches the Cause of ranks that have ended.
+var died = regexp.MustCompile(`\branks? [0-9, and]+ died\b`)
+
 // verdict is what the ranks of the communicator of index group have found as its failure, by judge.Elect. The sentence
 // is that of the first rank that says the same, else of the first.
 func (c *comm) verdict(group int) (v hang.Verdict, ok bool) {
-	v = hang.Verdict{Group: group, Knew: map[int]time.Time{}}
+	v = hang.Verdict{Group: group, Knew: map[int]time.Time{}, Unaware: map[int]time.Time{}}
 	var votes []judge.Vote
 	var failed []*history.Record
 	for _, r := range slices.Sorted(maps.Keys(c.records)) {
 		rec := c.records[r]
 		if rec.Cause == "" {
+			v.Unaware[c.number[r]] = rec.Time
 			continue
 		}
 		votes = append(votes, judge.Vote{Culprits: rec.Culprits, Candidates: rec.Candidates, Path: rec.Path})
@@ -432,6 +483,7 @@ func (c *comm) verdict(group int) (v hang.Verdict, ok bool) {
 		return slices.Equal(r.Culprits, culprits)
 	}))]
 	v.TimedOut = first.Late != "" || strings.Contains(first.Cause, "timed out in ")
+	v.Died = !v.TimedOut && died.MatchString(first.Cause)
 	v.Slow = first.Late == judge.Slow.String()
 	v.Silent = first.Late == judge.Silent.String() || strings.Contains(first.Cause, "answered nothing")
 	v.Sentence = fmt.Sprintf("communicator %s of %d ranks: %s", c.name(), c.size, first.Cause)
@@ -452,6 +504,10 @@ func (c *comm) verdict(group int) (v hang.Verdict, ok bool) {
 		v.Sentence += "; " + strings.Join(there, ", ")
 	}
 	for _, r := range culprits {
+		if rec := c.records[r]; v.Died && rec != nil && rec.Cause == "" && rec.Failed == nil &&
+			v.At.Sub(rec.Time).Abs() < farClocks {
+			v.Outlived = append(v.Outlived, c.number[r])
+		}
 		v.Culprits = append(v.Culprits, c.number[r])
 	}
 	slices.Sort(v.Culprits)

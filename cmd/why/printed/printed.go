@@ -522,6 +522,25 @@ func (s *Said) Job() (*hang.Job, error) {
 	return j, nil
 }
 
+// Source returns who says what the job has: PyTorch, or else those that the hints name.
+func (s *Said) Source() string {
+	if len(s.calls)+len(s.absent) > 0 {
+		return "PyTorch's log"
+	}
+	var by []string
+	for _, h := range s.Hints {
+		_, after, _ := strings.Cut(h.Death, ", as ")
+		if who, ok := strings.CutSuffix(after, " says"); ok && !slices.Contains(by, who) &&
+			!strings.HasPrefix(who, "rank ") { // that is a line of the program's
+			by = append(by, who)
+		}
+	}
+	if len(by) == 0 {
+		return "the program's log"
+	}
+	return by[0]
+}
+
 // group adds the calls of a group.
 func (s *Said) group(j *hang.Job, name string, ranks map[int]*status) {
 	var members []int
