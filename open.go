@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -287,11 +286,16 @@ func (k *keepers) others(c *Comm) (list []*Comm) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for other := range k.all {
-		if other != c && other.life.ID() != c.life.ID() {
-			list = append(list, other)
+		if other == c || other.life.ID() == c.life.ID() {
+			continue
 		}
+		// By rank. A generic function of a package would have the linker keep all methods of a Comm's parts.
+		i := len(list)
+		for list = append(list, other); i > 0 && list[i-1].Rank() > other.Rank(); i-- {
+			list[i] = list[i-1]
+		}
+		list[i] = other
 	}
-	slices.SortFunc(list, func(a, b *Comm) int { return a.Rank() - b.Rank() })
 	return list
 }
 

@@ -34,9 +34,17 @@ func statOf(pid int) (s stat, ok bool) {
 	if err != nil {
 		return s, false
 	}
-	_, err = fmt.Sscanf(string(b[bytes.LastIndexByte(b, ')')+1:]), " %c %d %d %d", &s.state, &s.parent, &s.group,
-		&s.session)
-	return s, err == nil
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // the name before may have blanks
+	if len(f) < 4 {
+		return s, false
+	}
+	s.state = f[0][0]
+	for i, n := range []*int{&s.parent, &s.group, &s.session} {
+		if *n, err = strconv.Atoi(f[1+i]); err != nil {
+			return s, false
+		}
+	}
+	return s, true
 }
 
 // stopped reports whether a process is stopped by a signal.
