@@ -203,9 +203,10 @@ func (jd *judge) weigh(v *Verdict, found cause) cause {
 	case !v.TimedOut && len(jd.Lost) > 0: // that may have failed first
 		c.Reason, c.culprits = Unknown, nil
 		return c
-	case !v.TimedOut && found.either() && slices.Equal(found.culprits, v.Culprits): // it did not know who is right
-		return found
 	case !v.TimedOut:
+		if found.either() && slices.Equal(found.culprits, v.Culprits) { // it does not know who is right
+			c.sides = found.sides
+		}
 		return c
 	}
 	sure := slices.DeleteFunc(slices.Clone(v.Culprits), func(r int) bool { return jd.elsewhereOf(v, r) })
