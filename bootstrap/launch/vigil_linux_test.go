@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 // goOn is a rank of 4. Rank 2 leaves the group, and dies when the others are in another one; then rank 1 likewise. The
@@ -140,17 +141,24 @@ func TestGraceWhileRegrouping(t *testing.T) {
 	}
 }
 
+// pair is a job of two ranks that are ready, without anybody who watches them.
+func pair(t *testing.T, c Config, out *transcript.Transcript) *job {
+	t.Helper()
+	j := newJob(c)
+	j.parent = newParent(nil)
+	t.Cleanup(func() { j.parent.close() })
+	require.NoError(t, j.start(0))
+	require.NoError(t, j.start(1))
+	awaitText(t, out, "ready", 2)
+	return j
+}
+
 // A rank that the others have left behind and that is stopped does not keep the job from its end.
 func TestStoppedBehind(t *testing.T) {
 	requireStops(t)
 	c, out := config(2, "wait")
 	c.Grace = 50 * time.Millisecond
-	j := newJob(c)
-	j.parent = newParent(nil)
-	defer j.parent.close()
-	require.NoError(t, j.start(0))
-	require.NoError(t, j.start(1))
-	awaitText(t, out, "ready", 2)
+	j := pair(t, c, out)
 	require.NoError(t, syscall.Kill(j.processes[1].pid, syscall.SIGSTOP))
 	result := make(chan error, 1)
 	go func() { result <- j.watch(t.Context(), nil, 2, nil) }()
@@ -166,12 +174,7 @@ func TestStoppedLater(t *testing.T) {
 	requireStops(t)
 	c, out := config(2, "wait")
 	c.Grace = time.Millisecond
-	j := newJob(c)
-	j.parent = newParent(nil)
-	defer j.parent.close()
-	require.NoError(t, j.start(0))
-	require.NoError(t, j.start(1))
-	awaitText(t, out, "ready", 2)
+	j := pair(t, c, out)
 	gone := make(chan int)
 	j.Ended = func(rank int, _ *Error) { gone <- rank }
 	result := make(chan error, 1)

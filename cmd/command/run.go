@@ -59,13 +59,7 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	case len(program) == 0:
 		return cli.Usagef("which program? write: ringo run -np %d -- PROGRAM", *n)
-	case *n < 1 || *n > 4096:
-		return cli.Usagef("-np %d: want 1 to 4096 ranks", *n)
-	case *restarts < 0:
-		return cli.Usagef("-restarts %d: want 0 or more", *restarts)
-	case *grace < 0:
-		return cli.Usagef("-grace %v: want 0 or more", *grace)
-	case *hosts < 1 || *hosts > *n:
+	case *hosts > *n:
 		return cli.Usagef("-hosts %d: want 1 to %d", *hosts, *n)
 	}
 	// A Grace of 0 is the default, so -grace 0 is the least above it.

@@ -125,12 +125,7 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err := whyMisused(fs, *watching); err != nil {
 		return err
 	}
-	switch {
-	case *pause < 0:
-		return cli.Usagef("-for %v: how long ranks have to have waited is 0s or more", *pause)
-	case *every <= 0:
-		return cli.Usagef("-every %v: the time between two looks is above 0s", *every)
-	case *watching:
+	if *watching {
 		return whyWatch(ctx, names, *address, *pipes, *every, wait, stdout)
 	}
 	u, err := newUnpacker()
