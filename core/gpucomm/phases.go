@@ -48,7 +48,7 @@ func (q *queue) inPhases(keys []choice.Key, j *grid.Job) error {
 	}
 	for i, key := range keys {
 		j.Program, j.Continues, j.More = q.programs[key], i > 0, i < len(keys)-1
-		if err := q.engine.Run(j); err != nil {
+		if err := q.carry(j); err != nil {
 			return err
 		}
 	}

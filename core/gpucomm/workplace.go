@@ -151,7 +151,7 @@ func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 	j := p.now.job
 	j.Program, j.In, j.Out, j.InL, j.OutL = program, in, out, inL, outL
 	p.now.job.Continues = true // the next Move
-	return p.q.engine.Run(&j)
+	return p.q.carry(&j)
 }
 
 func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
