@@ -7,12 +7,11 @@ import "github.com/ringo-go/ringo/kernels/collective"
 func (e *Engine) Facts(j *Job) (f collective.Facts, err error) {
 	p := j.Program
 	f = collective.Facts{
-		Bytes: max(j.InL.Total, j.OutL.Total), Lanes: j.lanes(),
+		Lanes: j.lanes(), LingerLanes: e.linger.Blocks,
 		Message: p.message(), Independent: p.independent, Messages: p.independent && j.Each != nil,
 		Captured: j.Capture != 0, Uneven: !j.even(),
 		Aligned: e.uneven || (j.Reducer != nil || evenly(uint64(j.In.Ptr()), &j.InL)) && evenly(uint64(j.Out.Ptr()), &j.OutL),
 		Vectors: j.Reducer != nil || inVectors(j.In, &j.InL) && inVectors(j.Out, &j.OutL),
-		Linger:  collective.Range{Least: e.linger.Least, Most: e.linger.Most, Lanes: e.linger.Blocks},
 	}
 	if f.Message || f.Messages {
 		return f, nil

@@ -18,7 +18,7 @@ import (
 // lingering are options of kernels that linger for a time.
 func lingering(ranks int, d time.Duration) Options {
 	o := bulkOptions(ranks)
-	o.Linger = Linger{Time: d, Least: 64, Most: 4000}
+	o.Linger = Linger{Time: d}
 	return o
 }
 

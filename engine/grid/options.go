@@ -44,11 +44,10 @@ type Options struct {
 	Guard *fifo.Guard
 }
 
-// Linger says which operations one kernel carries out one after the other, if they follow each other closely.
+// Linger says how one kernel carries out several operations one after the other, if they follow each other closely.
 type Linger struct {
-	Time        time.Duration // that the kernel waits for the next one, below 4 s; 0: each has its own kernel
-	Blocks      int           // of the kernel, by default Options.Blocks: operations of more lanes have their own kernel
-	Least, Most int           // bytes of an operation
+	Time   time.Duration // that the kernel waits for the next one, below 4 s; 0: each has its own kernel
+	Blocks int           // of the kernel, by default Options.Blocks: operations of more lanes have their own kernel
 }
 
 const (

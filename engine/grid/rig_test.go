@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
@@ -401,13 +402,15 @@ func difference(a, b []byte) int {
 	return -1
 }
 
-// carry queues a job for a schedule by the way that its facts call for.
+// carry queues a job for a schedule as a communicator does that has few lanes. Jobs of middle sizes may linger.
 func carry(e *Engine, j *Job) error {
 	f, err := e.Facts(j)
 	if err != nil {
 		return err
 	}
-	switch f.Way() {
+	bytes := max(j.InL.Total, j.OutL.Total)
+	ans := choice.Answer{Bulk: true, Lingers: 64 <= bytes && bytes <= 4000}
+	switch ans.Way(&f) {
 	case collective.ByMessages:
 		return e.RunMessages([]*Job{j})
 	case collective.BySideBySide:

@@ -2,7 +2,6 @@ package collective
 
 // Facts are what an engine of a GPU knows of a job for a schedule, whatever carries the job out.
 type Facts struct {
-	Bytes int // of the larger buffer
 	Lanes int // that the job may have
 
 	Message     bool // the program is a single send or receive
@@ -17,13 +16,10 @@ type Facts struct {
 	Vectors  bool // chunks are whole vectors of 16 bytes; true where data are combined
 	Bulk     bool // there are kernels of bulk copies for the program; only of an aligned job
 
-	Linger Range // what lingering kernels take; the zero Range: there are none
+	LingerLanes int // of lingering kernels, 0 if there are none
 }
 
-// A Range is which jobs lingering kernels take.
-type Range struct{ Least, Most, Lanes int }
-
-// A Way is what carries out a job for a schedule, on a GPU.
+// A Way is what carries out a job for a schedule, on a GPU; core/choice decides it.
 type Way uint8
 
 const (
@@ -33,23 +29,3 @@ const (
 	BySideBySide            // all steps as messages, in one launch if they are not messages on all ranks
 	ByMessages              // a message among others
 )
-
-// Way chooses what carries a job out. Ranks may differ in it, but for messages.
-//
-// Several launches would carry out some messages whole before others, and a peer that takes one step after the other,
-// a piece at a time, would wait for the others. A graph may run at any time, so a captured job has a kernel of its own.
-func (f *Facts) Way() Way {
-	lingers := f.Bulk && f.Vectors && !f.Captured && !f.Uneven && f.Lanes <= f.Linger.Lanes &&
-		f.Bytes >= f.Linger.Least && f.Bytes <= f.Linger.Most
-	switch {
-	case f.Message:
-		return ByMessages
-	case f.Messages, f.Independent && !lingers && f.OneLaunch && f.Disjoint:
-		return BySideBySide
-	case lingers:
-		return ByLinger
-	case f.Bulk:
-		return ByBulk
-	}
-	return ByThreads
-}
