@@ -102,8 +102,8 @@ func (q *queue) onStream(b *grid.Batch, calls []*call.Call) (err error) {
 	for i, c := range calls {
 		if q.likeBefore(calls, i) {
 			q.Numberer.Again(&t.request, c, t.answer.Algo, e.captures)
-		} else if err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() error { return nil }); err != nil {
-			return err
+		} else if err := q.Numberer.Begin(&t.request, c, &t.answer, e.captures); err != nil {
+			return q.Numberer.End(&t.request, c, err, q)
 		}
 		e.observed.add(c, &t.request)
 		q.jobs = append(q.jobs, t.job(c))

@@ -43,11 +43,11 @@ func (q *queue) Exchange(calls []*call.Call) error {
 		x.jobs, x.all = slices.Grow(x.jobs[:0], len(calls))[:len(calls)], x.all[:0]
 		for i, c := range calls {
 			t := task{entry: e, answer: *x.latest[recvs(c)].Choose(&q.chooser, question(c, false))}
-			err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() (err error) {
+			err := q.Numberer.Begin(&t.request, c, &t.answer, e.captures)
+			if err == nil {
 				x.jobs[i], err = q.prepare(c, &t)
-				return err
-			})
-			if err != nil {
+			}
+			if err = q.Numberer.End(&t.request, c, err, q); err != nil {
 				return err
 			}
 			e.observed.add(c, &t.request)

@@ -77,7 +77,11 @@ func whatOf(c *call.Call, ans *choice.Answer) prepared {
 
 // ready loads and allocates what a call needs. The device's context is current.
 func (q *queue) ready(c *call.Call, t *task) error {
-	return q.Numberer.Carry(&t.request, c, &t.answer, true, q, func() error { return q.load(c, t) })
+	err := q.Numberer.Begin(&t.request, c, &t.answer, true)
+	if err == nil {
+		err = q.load(c, t)
+	}
+	return q.Numberer.End(&t.request, c, err, q)
 }
 
 // load is ready for a task whose request is known.

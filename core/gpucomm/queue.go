@@ -54,10 +54,12 @@ func (q *queue) Do(c *call.Call) error {
 		t := task{entry: e}
 		t.observed = q.upkeep.observed.arrive()
 		t.answer, t.at = q.answer(c)
-		err := q.Numberer.Carry(&t.request, c, &t.answer, t.captures, q, func() error {
+		err := q.Numberer.Begin(&t.request, c, &t.answer, t.captures)
+		if err == nil {
 			t.observed.add(c, &t.request)
-			return q.dispatch(c, &t)
-		})
+			err = q.dispatch(c, &t)
+		}
+		err = q.Numberer.End(&t.request, c, err, q)
 		t.observed.issued(err)
 		return err
 	})
