@@ -16,7 +16,10 @@ type explainReport struct {
 	Because      string        `json:"because"`
 	Blocks       int           `json:"blocks,omitempty"`
 	WhyBlocks    string        `json:"why_blocks,omitempty"`
+	Carrier      string        `json:"carrier"`
 	Bulk         bool          `json:"bulk,omitempty"`
+	Lingers      bool          `json:"lingers,omitempty"`
+	Phases       int           `json:"phases,omitempty"`
 	Others       []string      `json:"others,omitempty"`
 	Model        string        `json:"model,omitempty"`
 	Alternatives []alternative `json:"alternatives,omitempty"`
@@ -62,7 +65,8 @@ func (e *explanation) report() *explainReport {
 	r := &explainReport{
 		Schema: "ringo-explain/1", Collective: e.q.Name, Ranks: e.q.ranks, NodeRanks: e.q.node, Size: e.bytes,
 		Type: e.q.typ.String(), GPU: e.q.gpus != nil,
-		Algorithm: ch.Algo, Because: ch.Reason, Blocks: ch.Blocks, WhyBlocks: ch.WhyBlocks, Bulk: ch.Bulk, Others: ch.Others,
+		Algorithm: ch.Algo, Because: ch.Reason, Blocks: ch.Blocks, WhyBlocks: ch.WhyBlocks, Carrier: ch.Carrier,
+		Bulk: ch.Bulk, Lingers: ch.Lingers, Phases: ch.Phases, Others: ch.Others,
 		Model: ch.Model(),
 	}
 	for _, a := range ch.Alternatives() {

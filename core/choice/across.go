@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
@@ -47,10 +48,7 @@ const fromSim = "several hosts: the least time by the sim model of shared memory
 
 // across is the algorithm of a collective on several hosts, as for host memory of the next power of two of bytes.
 func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
-	c := t.costs
-	if c == nil {
-		c = costsOf(t.Hosts, t.wire)
-	}
+	c := t.between()
 	size := min(bits.Len(uint(max(bytes, 1)-1)), mostSize)
 	at := &c.best[kind][size]
 	if a := at.Load(); a != 0 {
@@ -67,6 +65,33 @@ type costs struct {
 	layout
 	few  []layout                                // the samples of a large layout
 	best [call.Kinds][mostSize + 1]atomic.Uint32 // by collective and logarithm of the size; 0: not found yet
+
+	phases [call.Kinds][call.HierLog - call.Hier + 1]atomic.Int32 // 0: not counted yet
+}
+
+// phases returns in how many parts the schedule of an algorithm may be carried out, one after the other: inside the
+// nodes, across them, inside. So parts inside the nodes have more lanes than the network has. It is 0 where parts hand
+// each other scratch.
+func (t *Topology) phases(kind call.Kind, a call.Algo) int {
+	if t.Nodes() == 1 || kind != call.AllReduce && kind != call.AllGather || a < call.Hier || a > call.HierLog {
+		return 0
+	}
+	n := &t.between().phases[kind][a-call.Hier]
+	if n.Load() == 0 {
+		n.Store(int32(len(sched.Phases(Key{Kind: kind, Algo: a}.Schedule(*t)))))
+	}
+	if all := int(n.Load()); all > 1 {
+		return all
+	}
+	return 0
+}
+
+// between are the costs of several hosts.
+func (t *Topology) between() *costs {
+	if t.costs != nil {
+		return t.costs
+	}
+	return costsOf(t.Hosts, t.wire)
 }
 
 // mostSize is the logarithm of the largest size that is looked at: more bytes make no other choice.
