@@ -30,11 +30,11 @@ type workplace struct {
 	reduction *rankorder.Reduction // nil before open
 	combiner  *combiner.Combiner
 	rooms     [rankorder.Uses]*cuda.Growing
-	args      combiner.Args  // reused
-	src       [1]mem.Region  // reused
-	job       grid.Job       // while rankorder calls the workplace for a reduction: what is the same in all jobs
-	gather    call.Algo      // the same: of all-gathers
-	answer    *choice.Answer // the same: of the call
+	args      combiner.Args // reused
+	src       [1]mem.Region // reused
+	job       grid.Job      // while rankorder calls the workplace for a reduction: what is the same in all jobs
+	gather    call.Algo     // the same: of all-gathers
+	answer    choice.Answer // the same: of the call
 	rank      int
 }
 
@@ -147,7 +147,7 @@ func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 	j := p.job
 	j.Program, j.In, j.Out, j.InL, j.OutL = program, in, out, inL, outL
 	p.job.Continues = true // the next Move
-	return carry(p.engine, &j, p.answer)
+	return carry(p.engine, &j, &p.answer)
 }
 
 func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
