@@ -16,9 +16,10 @@ import (
 func TestModelledIsLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	models, others := map[string]int{}, 0
-	for range tier.Count(120, 600) {
+	for range tier.Count(200, 800) {
 		kind := call.Broadcast + call.Kind(r.IntN(int(call.Scatter-call.Broadcast)+1))
-		n, bytes := 2+r.IntN(tier.Count(15, 31)), 1+r.IntN(1<<(3+r.IntN(27)))
+		n, bytes := 2+max(0, r.IntN(tier.Count(20, 41))-10), 1<<(3+r.IntN(27))
+		bytes += bytes / 5 * r.IntN(5)
 		local, root := r.IntN(n+1), r.IntN(n)
 		o := Options{HostMbps: []int{0, 1000, 400_000}[r.IntN(3)], Budget: Budget{Policy: Policy(r.IntN(int(policies)))}}
 		explain := func() (Choice, error) { return Explain(kind, n, local, bytes, root, o) }
