@@ -19,7 +19,6 @@ type queue struct {
 
 	latest   choice.Latest
 	programs map[choice.Key]*grid.Program
-	phased   map[choice.Key][]choice.Key
 	prepared map[prepared]bool // what PrepareAll has loaded
 	layout   [4][]int          // counts and offsets of the v-variants, reused
 	jobs     []grid.Job        // of the last batch, reused
@@ -31,7 +30,7 @@ type queue struct {
 }
 
 func (q *queue) open() (err error) {
-	q.programs, q.phased, q.prepared = map[choice.Key]*grid.Program{}, map[choice.Key][]choice.Key{}, map[prepared]bool{}
+	q.programs, q.prepared = map[choice.Key]*grid.Program{}, map[prepared]bool{}
 	q.spare = q.upkeep.estate.memory()
 	if q.exchange.meeting, err = q.upkeep.event(); err != nil {
 		return err
@@ -85,10 +84,9 @@ func question(c *call.Call, registered bool) choice.Question {
 
 // dispatch queues a call by what the answer says. The device's context is current.
 func (q *queue) dispatch(c *call.Call, t *task) error {
-	if q.Life.Size == 1 && c.Norm == nil && t.request.Op != kernels.KindPreMulSum && !c.Kind.Variable() {
-		return q.alone(c, t)
-	}
 	switch t.answer.By {
+	case choice.Alone:
+		return q.alone(c, t)
 	case choice.ByWindow, choice.ByCopies:
 		return q.inWindows(c, t)
 	case choice.ByNorm:
@@ -113,15 +111,14 @@ func (q *queue) dispatch(c *call.Call, t *task) error {
 				return err
 			}
 		}
-		if keys := q.phases(c, t); len(keys) > 0 {
-			return q.inPhases(keys, &j)
+		if t.answer.Phases > 0 {
+			return q.inPhases(t, &j)
 		}
 		return q.engine.Run(&j)
 	})
 }
 
-// alone queues the call of a communicator's only rank: a copy, or nothing in place. v-variants are left to the engine,
-// which knows their offsets.
+// alone queues the call of a communicator's only rank: a copy, or nothing in place.
 func (q *queue) alone(c *call.Call, t *task) error {
 	if t.request.Out == 0 || c.In.Ptr() == c.Out.Ptr() {
 		return nil
