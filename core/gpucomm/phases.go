@@ -26,7 +26,7 @@ func (q *queue) inPhases(t *task, j *grid.Job) error {
 	for i := range n {
 		key.Phase = uint8(i + 1)
 		j.Program, j.Continues, j.More = q.programs[key], i > 0, i < n-1
-		if err := q.engine.Run(j); err != nil {
+		if err := q.carry(j, &t.answer); err != nil {
 			return err
 		}
 	}
