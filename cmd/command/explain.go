@@ -206,7 +206,14 @@ func (e *explanation) alternatives() {
 	if len(list) == 0 || list[0].Time == 0 {
 		return
 	}
-	fmt.Fprintf(e.w, "model:     %s\n", e.ch.Model())
+	fmt.Fprintf(e.w, "model:     %s", e.ch.Model())
+	switch at := e.ch.Modelled; {
+	case at > 0 && at != e.ch.Bytes:
+		fmt.Fprintf(e.w, ", at %s", e.size(at))
+	case at == 0 && e.ch.Algo != e.q.algo:
+		fmt.Fprint(e.w, "; the choice is by measurement, which goes before")
+	}
+	fmt.Fprintln(e.w)
 	var took float64
 	for _, a := range list {
 		if a.Chosen {

@@ -68,7 +68,7 @@ func TestAcross(t *testing.T) {
 		for wire, want := range map[Wire]call.Algo{slow: test.slow, cards: test.cards} {
 			a, why := Threshold(test.kind, test.topo.Over(wire), test.bytes, call.Auto)
 			require.Equal(t, want.String(), a.String(), "%+v over %+v", test, wire)
-			require.Equal(t, fromSim, why)
+			require.Contains(t, why, fromSim)
 		}
 	}
 	for _, ranks := range []int{15, 16} { // sizes without end
@@ -123,7 +123,7 @@ func TestFewPeersWhereItCostsLittle(t *testing.T) {
 					few = min(few, time)
 				}
 			}
-			chosen := c.find(kind, bytes)
+			chosen, _ := c.find(kind, bytes)
 			reach := c.reaches(Key{Kind: kind, Algo: chosen}.Schedule(c.topo))
 			require.Equal(t, few > worthPeers*least, reach > farPeers, "%v of %d bytes by %v", kind, bytes, chosen)
 			if few > 1.01*least && reach <= farPeers {
@@ -143,7 +143,7 @@ func TestManyRanksConnectFew(t *testing.T) {
 		for _, bytes := range []int{64, 64 << 10} {
 			a, why := Threshold(kind, whole, bytes, call.Auto)
 			b, _ := Threshold(kind, one, bytes, call.Auto)
-			require.Equal(t, fromSim, why)
+			require.Contains(t, why, fromSim)
 			require.LessOrEqual(t, one.costs.reaches(Key{Kind: kind, Algo: b}.Schedule(one)), farPeers, "%v of %d bytes by %v",
 				kind, bytes, b)
 			require.LessOrEqual(t, one.costs.time(kind, b, bytes, math.Inf(1)), 2*whole.costs.time(kind, a, bytes, math.Inf(1)),

@@ -101,7 +101,16 @@ type Answer struct {
 	Lingers bool // lingering kernels may carry the call out
 	Phases  int  // programs that carry it out one after the other, 0 if one does it all
 
-	row *Row // of Algo, nil if it is from none
+	row      *Row // of Algo, nil if it is from none
+	narrowed bool // a row before it was left out, see Budget.takes
+}
+
+// reason is Why, and what was left out.
+func (ans *Answer) reason() string {
+	if ans.narrowed {
+		return ans.Why + "; " + leftOut
+	}
+	return ans.Why
 }
 
 // A Chooser chooses for one communicator. Where Kernels is nil, schedules carry out all.
@@ -124,6 +133,7 @@ const (
 	inOrder = "Deterministic: contributions are moved as they are and combined in order of rank"
 	ordered = "Deterministic: a kernel that combines in order of rank"
 	byZero  = "policy zero: copy engines take no multiprocessor"
+	leftOut = "beside kernels that compute it ends before a direct kernel, as measured"
 	oneRank = "the only rank: a copy, or nothing in place"
 )
 
@@ -213,13 +223,16 @@ func (c *Chooser) best(kind call.Kind, bytes int, where memory) Answer {
 	if c.Budget.Policy == PolicyZero && !kind.Reduces() && c.serves(kind, call.Copies, bytes, where) {
 		return c.answer(kind, call.Copies, bytes, byZero)
 	}
-	if r := c.row(kind, bytes, where); r != nil {
-		ans := c.answer(kind, r.Algo, bytes, r.From)
-		ans.row = r
-		return ans
+	r, narrowed := c.row(kind, bytes, where)
+	var ans Answer
+	if r != nil {
+		ans = c.answer(kind, r.Algo, bytes, r.From)
+	} else {
+		a, why := c.threshold(kind, bytes)
+		ans = c.answer(kind, a, bytes, why)
 	}
-	a, why := c.threshold(kind, bytes)
-	return c.answer(kind, a, bytes, why)
+	ans.row, ans.narrowed = r, narrowed
+	return ans
 }
 
 // answer says what an algorithm of a collective stands for on these GPUs.

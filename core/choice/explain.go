@@ -30,6 +30,10 @@ type Choice struct {
 	Lingers bool
 	Phases  int // programs that carry it out one after the other, 0 if one does it all
 
+	// Modelled is the size, near Bytes, for which the model of Alternatives has chosen; 0 where measurements have, or the
+	// user.
+	Modelled int
+
 	Others   []string       // algorithms that could be asked for instead
 	Schedule sched.Schedule // nil for a kernel that has no steps
 	// Then follows when the ranks have combined, in order of rank, the contributions that
@@ -129,7 +133,9 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	if ans.Why != ordered && ans.By != ByFold && q.Row == 0 {
 		names := func(bytes int) []string { return c.Names(kind, bytes, gpus.Registered) }
 		ch.Others = without(names(bytes), ch.Algo)
-		ch.paper = c.onGPUs(q, f, names)
+		if ch.paper = c.onGPUs(q, f, names); ans.Why == fromSim || ans.Why == fromSimNear {
+			ch.paper = c.onHosts(q, root, names)
+		}
 	}
 	return ch, nil
 }
@@ -153,8 +159,9 @@ func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, e
 
 // choice puts an answer into words and tables.
 func (c *Chooser) choice(q Question, ans Answer, root, whole int) Choice {
-	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.Why,
-		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks, Carrier: ans.By.String(), Phases: ans.Phases}
+	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.reason(),
+		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks, Carrier: ans.By.String(), Phases: ans.Phases,
+		Modelled: lookedAt(&ans, q.Bytes)}
 	if ans.By == ByKernel || ans.By == ByWindow || ans.By == ByNorm {
 		ch.Carrier += " " + ans.Kernel.String()
 	}

@@ -97,7 +97,7 @@ func (g *Comm) openEngine() error {
 	g.chooser.Budget = budget
 	var linger grid.Linger
 	if lanes := budget.LingerLanes(); lanes > 0 {
-		linger = grid.Linger{Time: choice.LingerTime, Blocks: lanes, Least: choice.LingerLeast, Most: choice.FewLanesMost}
+		linger = grid.Linger{Time: choice.LingerTime, Blocks: lanes}
 	}
 	var err error
 	g.engine, err = grid.New(e.driver, e.ctx, e.dev, g.net, grid.Options{

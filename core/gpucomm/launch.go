@@ -34,7 +34,9 @@ func (q *calls) prepare(c *call.Call, t *task) (err error) {
 		j.Stamp = call.StampAt(j.Stamp, t.at.where)
 		q.path.placements.add(&t.at)
 		if by == choice.ByCopies && c.Kind == call.AllReduce {
-			j.Program, err = q.programs.find(shareProgram)
+			if j.Program, err = q.programs.find(shareProgram); err == nil {
+				err = q.engine.Prepare(r.Reducer)
+			}
 		}
 	case choice.ByNorm:
 		err = q.engine.PrepareNorm(r.Reducer)
@@ -116,7 +118,7 @@ func (q *calls) launch(t *task, calls []*call.Call) error {
 	if t.answer.Phases > 0 {
 		return q.inPhases(t, j)
 	}
-	return e.Run(j)
+	return q.programs.run(&t.answer, j)
 }
 
 // copies queues copies between windows.
@@ -125,8 +127,17 @@ func (q *calls) copies(c *call.Call, t *task, j *grid.Job, root sched.Rank) (err
 	if j.Stream, err = on.enter(d, c.Stream); err != nil {
 		return err
 	}
-	err = q.engine.RunCopies(j, t.answer.Kernel, t.at.in.inGrid(), t.at.out.inGrid(), root, c.Bytes())
-	if err != nil {
+	in, out := t.at.in.inGrid(), t.at.out.inGrid()
+	if c.Kind == call.AllReduce { // begins with a reduce-scatter
+		half, err := q.engine.ScatterJob(j, in, out, c.Bytes())
+		if err != nil {
+			return err
+		}
+		if err := q.programs.run(&t.answer, half); err != nil {
+			return err
+		}
+	}
+	if err = q.engine.RunCopies(j, t.answer.Kernel, in, out, root, c.Bytes()); err != nil {
 		return err
 	}
 	return on.leave(d, c.Stream)
@@ -138,7 +149,7 @@ func (q *calls) inPhases(t *task, j *grid.Job) error {
 	for i := range n {
 		key.Phase = uint8(i + 1)
 		j.Program, j.Continues, j.More = q.programs.of[key], i > 0, i < n-1
-		if err := q.engine.Run(j); err != nil {
+		if err := q.programs.run(&t.answer, j); err != nil {
 			return err
 		}
 	}
