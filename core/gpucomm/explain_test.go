@@ -232,6 +232,12 @@ func TestExplained(t *testing.T) {
 					c, said := x.call(t, random)
 					about := fmt.Sprintf("%v on %d ranks, %d a host, %+v, %+v: %+v", c, x.ranks, x.local, x.gpus, x.options, said)
 					x.compare(t, x.do(t, c), &said, about)
+					q := choice.QuestionOf(c)
+					q.OnGPU, q.Registered = true, x.gpus.Registered
+					is := x.comm.Chooser().Choose(q)
+					require.Equal(t, is.Algo.String(), said.Algo, about)
+					require.True(t, strings.HasPrefix(said.Reason, is.Why), about)
+					require.Equal(t, is.By == choice.BySchedule || is.By == choice.ByFold, said.Schedule != nil, about)
 					if said.Lingers { // not in a graph
 						c.Stream, said.Lingers = x.stream, false
 						graph, err := x.comm.Device.Capture(c.Stream, func() error { x.compare(t, x.do(t, c), &said, about); return nil })
