@@ -194,7 +194,7 @@ func TestAnswerIsCarriedOut(t *testing.T) {
 			})
 			for _, g := range comms {
 				var kinds []call.Kind
-				for key := range g.programs {
+				for key := range g.programs.of {
 					kinds = append(kinds, key.Kind)
 				}
 				require.ElementsMatch(t, test.programs, kinds)
@@ -208,10 +208,10 @@ func BenchmarkAdmit(b *testing.B) {
 	list := gputest.GPUs(b, 1)
 	g := open(b, list, nil)[0]
 	x, y := memories(b, list, 4096)[0], memories(b, list, 4096)[0]
-	g.known.add(x)
-	g.known.add(y)
+	g.admission.add(x)
+	g.admission.add(y)
 	for b.Loop() {
-		if err := errors.Join(g.admitMemory("In", x, 4), g.admitMemory("Out", y, 4)); err != nil {
+		if err := errors.Join(g.admission.admitMemory("In", x, 4), g.admission.admitMemory("Out", y, 4)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -225,5 +225,5 @@ func TestAdmitOncePerAllocation(t *testing.T) {
 		part := x.Slice(at, 64)
 		require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: part, Out: part, Count: 16, Type: kernels.Float32}))
 	}
-	require.Equal(t, []mem.Region{x}, g.known.memory)
+	require.Equal(t, []mem.Region{x}, g.admission.memory)
 }
