@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/setting"
 )
 
@@ -199,7 +200,7 @@ func (e env) started(l launcher) bool {
 
 func (e env) spec(l launcher) (s Spec, err error) {
 	s.Source = l.name
-	if s.Size, err = e.number(1, maxRanks, l.sizes...); err != nil {
+	if s.Size, err = e.number(1, rendezvous.MaxRanks, l.sizes...); err != nil {
 		return s, err
 	}
 	if s.Rank, err = e.number(0, s.Size-1, l.rank); err != nil {

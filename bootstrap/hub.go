@@ -13,8 +13,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
+
+// protocol is the name of the handshake.
+const protocol = "ringo rendezvous 6"
 
 const (
 	handshakeTime = 5 * time.Second        // for a connection to prove itself
@@ -22,6 +26,7 @@ const (
 	lingerTime    = 2 * time.Second        // how long the door stays open for late comers, to tell them why they are late
 	goodbyeTime   = time.Second            // for the hub to answer a last message, and for a rank to close after bye
 	flushTime     = 400 * time.Millisecond // for last messages to be written
+	answeredSince = 2 * time.Second        // when a host has acknowledged something at last, so that it counts as heard
 )
 
 // A hub is the centre of one group. It listens, checks connections and seats the ranks
@@ -45,16 +50,16 @@ type hub struct {
 
 	mu          sync.Mutex
 	lobby       lobby
-	verdict     *refusal       // why the group will never start
-	coordinator *coordinator   // nil until the group has started
-	began       time.Time      // when the group started
-	later       []func()       // what ranks of this process are yet to hear, nil mostly; under mu of the coordinator
-	ended       map[int]string // by rank: how its process has ended; see Gone
-	heard       chan struct{}  // closed and replaced when ended grows
-	seated      int            // connections of ranks that are open
-	moved       int            // ranks that talk without a connection; see move
-	foreign     int            // connections that had another key
-	rival       string         // what to say of another hub of this ID that was met
+	verdict     *rendezvous.Refusal // why the group will never start
+	coordinator *coordinator        // nil until the group has started
+	began       time.Time           // when the group started
+	later       []func()            // what ranks of this process are yet to hear, nil mostly; under mu of the coordinator
+	ended       map[int]string      // by rank: how its process has ended; see Gone
+	heard       chan struct{}       // closed and replaced when ended grows
+	seated      int                 // connections of ranks that are open
+	moved       int                 // ranks that talk without a connection; see move
+	foreign     int                 // connections that had another key
+	rival       string              // what to say of another hub of this ID that was met
 	timer       *time.Timer
 	stopped     bool
 }
@@ -95,7 +100,7 @@ func (h *hub) serve(conn net.Conn) {
 		return
 	}
 	if len(s.Rival) > 0 {
-		h.visited(&s.claim)
+		h.visited(&s.Claim)
 		return
 	}
 	if !h.sit(s) {
@@ -105,7 +110,7 @@ func (h *hub) serve(conn net.Conn) {
 	}
 	why, silent := h.listen(s)
 	if r := h.started(); silent && r != nil && !h.hasMoved(s) { // the link stays: what is sent may arrive later
-		r.unheard(s.Rank, why)
+		r.feed(rendezvous.Unheard{Rank: s.Rank, Why: why})
 	} else {
 		defer s.link.close()
 	}
@@ -114,7 +119,7 @@ func (h *hub) serve(conn net.Conn) {
 			switch how := h.outcome(r, s.Rank); how {
 			case "":
 			case EndedWell: // its program is done, and has left without a goodbye
-				r.hear(s.Rank, &leave{})
+				r.hear(s.Rank, &rendezvous.Leave{})
 			default:
 				why = "its process ended without goodbye: " + how
 			}
@@ -133,9 +138,9 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	s.sealed = sealed
 	var refused error
 	err = auth.Answer(conn, h.id.key(), protocol, func(claim []byte) []byte {
-		refused = s.Parse(claim)
+		refused = rendezvous.Parse(claim, &s.Claim)
 		if refused == nil && len(s.Rival) > 0 {
-			return h.hail().Append(nil)
+			return rendezvous.Append(nil, h.hail())
 		}
 		if refused == nil && h.guests.Trust(below) {
 			s.link = newLink(conn)
@@ -198,11 +203,11 @@ func (h *hub) sit(s *seat) bool {
 		return false
 	}
 	h.seated++
-	s.link.send(&welcome{})
+	s.link.send(&rendezvous.Welcome{})
 	if h.lobby.full() {
 		h.start()
 	} else {
-		h.miss()
+		h.missing()
 	}
 	return true
 }
@@ -238,7 +243,7 @@ func (h *hub) outcome(r *coordinator, rank int) string {
 const spareFiles = 32
 
 // tooMany is the refusal of more ranks than this process can have connections, else nil.
-func (h *hub) tooMany(size int) *refusal {
+func (h *hub) tooMany(size int) *rendezvous.Refusal {
 	if h.opt.files == 0 {
 		h.opt.files = descriptors()
 	}
@@ -257,12 +262,12 @@ func (h *hub) gone(rank int, why string) {
 	close(h.heard)
 	h.heard = make(chan struct{})
 	if h.coordinator == nil && h.verdict == nil {
-		h.miss()
+		h.missing()
 	}
 }
 
-// miss ends a group in which ranks wait for one that cannot come. A partial group it may start. Under mu.
-func (h *hub) miss() {
+// missing ends a group in which ranks wait for one that cannot come. A partial group it may start. Under mu.
+func (h *hub) missing() {
 	if h.lobby.partial {
 		if h.lobby.allHere(h.ended) {
 			h.start()
@@ -282,21 +287,21 @@ func (h *hub) start() {
 	roster := h.lobby.settle(h.ended)
 	hosts := h.lobby.hosts()
 	h.began = time.Now()
-	h.coordinator = newCoordinator(h.lobby.size, hosts, h.tell)
-	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
-	h.coordinator.land = h.lobby.geography(cmp.Or(h.opt.machine, machineID()))
-	h.coordinator.failed = h.failed
-	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
-	if roster != nil {
-		h.coordinator.tell(h.coordinator.others(-1), roster)
-	}
-	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
-	heirs := h.lobby.heirs()
-	h.coordinator.land.witnesses(h.lobby.seats, starts)
+	starts := h.lobby.starts(auth.NewNonce(), hosts)
+	land, successors := h.lobby.land(cmp.Or(h.opt.machine, machineID())), h.lobby.successors()
+	h.lobby.appointWitnesses(&land, starts)
+	heads := make([]int, h.lobby.size)
 	for rank := range starts {
-		h.coordinator.heads[rank] = starts[rank].Head
-		starts[rank].Pulse, starts[rank].Heirs = h.pulsePort, heirs
-		h.coordinator.tell([]int{rank}, &starts[rank])
+		heads[rank] = starts[rank].Head
+		starts[rank].Pulse, starts[rank].Successors = h.pulsePort, successors
+	}
+	h.coordinator = newCoordinator(rendezvous.Config{Size: h.lobby.size, Hosts: hosts, Heads: heads, Land: land,
+		Homes: h.lobby.homes(), Failed: h.opt.failed}, h)
+	for rank := range starts {
+		if roster != nil {
+			h.tell([]int{rank}, roster)
+		}
+		h.tell([]int{rank}, &starts[rank])
 	}
 	if roster != nil && len(roster.Away) > 0 { // the door stays open: late comers are refused as long as the group lives
 		h.timer.Stop()
@@ -305,44 +310,8 @@ func (h *hub) start() {
 	h.endLater(h.closeDoor)
 }
 
-// tell sends a message to ranks. Those of this process hear of a failure when it is on its way to the others, as the
-// process may end on it. Under mu of the coordinator.
-func (h *hub) tell(to []int, m message) {
-	var frame []byte
-	for _, rank := range to {
-		s := h.lobby.seats[rank]
-		if s.ear == nil {
-			if frame == nil {
-				frame = encode(m)
-			}
-			s.link.sendFrame(frame)
-		}
-	}
-	if _, fails := m.(*failed); fails && frame != nil && h.later == nil {
-		h.later = []func(){}
-		go func() {
-			h.flushLinks()
-			r := h.started()
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for _, hear := range h.later {
-				hear()
-			}
-			h.later = nil
-		}()
-	}
-	for _, rank := range to {
-		switch s := h.lobby.seats[rank]; {
-		case s.ear != nil && h.later != nil:
-			h.later = append(h.later, func() { s.ear(m) })
-		case s.ear != nil:
-			s.ear(m)
-		}
-	}
-}
-
 // refuseAll ends a group that can never start. Under mu.
-func (h *hub) refuseAll(v *refusal) {
+func (h *hub) refuseAll(v *rendezvous.Refusal) {
 	h.log.Warn("rendezvous: " + v.Reason)
 	h.verdict = v
 	for _, s := range h.lobby.seats {
@@ -360,7 +329,7 @@ func (h *hub) endLater(f func()) {
 // nothing.
 func (h *hub) listen(s *seat) (why string, silent bool) {
 	for {
-		m, err := s.link.receive(maxBlob + 64)
+		m, err := s.link.receive(rendezvous.MaxBlob + 64)
 		if err != nil {
 			return explain(err), IsSilence(err)
 		}
@@ -372,7 +341,7 @@ func (h *hub) listen(s *seat) (why string, silent bool) {
 		if !r.hear(s.Rank, m) {
 			return fmt.Sprintf("it sent what it must not: %T", m), false
 		}
-		if l, ok := m.(*leave); ok && !l.Stays {
+		if l, ok := m.(*rendezvous.Leave); ok && !l.Stays {
 			s.link.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 		}
 	}
@@ -410,7 +379,7 @@ func (h *hub) started() *coordinator {
 func (h *hub) wait(s *seat, m message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	g, ok := m.(*giveUp)
+	g, ok := m.(*rendezvous.GiveUp)
 	if !ok || h.verdict != nil || h.coordinator != nil { // the start crossed the message, and counts
 		return
 	}
@@ -419,8 +388,9 @@ func (h *hub) wait(s *seat, m message) {
 		return
 	}
 	if h.lobby.partial {
-		s.link.send(&refusal{Cause: causeCancelled, Rank: s.Rank, Reason: "it was cancelled while it waited for the others"})
-		h.vacate(s, "it was cancelled while it waited for the others")
+		const why = "it was cancelled while it waited for the others"
+		s.link.send(&rendezvous.Refusal{Cause: rendezvous.Cancelled, Rank: s.Rank, Reason: why})
+		h.vacate(s, why)
 		return
 	}
 	strangers := ""
@@ -493,7 +463,7 @@ func (h *hub) flush() {
 	h.flushLinks()
 }
 
-// flushLinks is flush without what is yet to settle.
+// flushLinks is flush without what is yet to rendezvous.SettleTime.
 func (h *hub) flushLinks() {
 	end := time.Now().Add(flushTime)
 	for _, s := range h.lobby.seats {
@@ -539,6 +509,9 @@ func (h *hub) stop() {
 	defer h.mu.Unlock()
 	h.stopped = true
 	h.timer.Stop()
+	if h.coordinator != nil {
+		h.coordinator.end()
+	}
 	for _, s := range h.lobby.seats {
 		s.link.close()
 		if s.moved != nil {

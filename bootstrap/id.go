@@ -28,6 +28,7 @@ type ID [128]byte
 
 const (
 	idMagic = "RNG"
+	version = 3
 	idText  = "ringo:" // prefix of String
 	keyAt   = len(idMagic) + 1
 	addrAt  = keyAt + keyLen

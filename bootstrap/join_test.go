@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/transcript"
@@ -141,9 +142,9 @@ func TestConflicts(t *testing.T) {
 
 func TestTwoProcessesClaim(t *testing.T) {
 	var l lobby
-	require.Nil(t, l.sit(&seat{claim: claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
-	for _, c := range []claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
-		no := l.sit(&seat{claim: c, from: "x:2"})
+	require.Nil(t, l.sit(&seat{Claim: rendezvous.Claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
+	for _, c := range []rendezvous.Claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
+		no := l.sit(&seat{Claim: c, from: "x:2"})
 		require.Equal(t, fmt.Sprintf("two processes claim rank 1: process 7 on a (x:1) and process %d on %s (x:2): give "+
 			"each its own RINGO_RANK, or if they are two jobs, each job its own address", c.Pid, c.Host), no.Reason)
 	}
@@ -472,17 +473,17 @@ func TestStrangers(t *testing.T) {
 	id, log := hubAt(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	frames := samples()
+	frames := []message{&rendezvous.Welcome{}, &rendezvous.Part{Data: make([]byte, 100)}, &rendezvous.Start{Head: -1}}
 	strangers := []func(c net.Conn){
 		func(c net.Conn) {}, // a port scanner
 		func(c net.Conn) { c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) },
 		func(c net.Conn) { b := make([]byte, 4096); fillRandom(b); c.Write(b) },
-		func(c net.Conn) { c.Write(greeting(protocol)[:20]) },                // half a greeting
-		func(c net.Conn) { c.Write(greeting(protocol)); drain(c) },           // no proof
-		func(c net.Conn) { c.Write(encode(frames[rand.IntN(len(frames))])) }, // no greeting
-		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                   // reset
+		func(c net.Conn) { c.Write(greeting(protocol)[:20]) },                           // half a greeting
+		func(c net.Conn) { c.Write(greeting(protocol)); drain(c) },                      // no proof
+		func(c net.Conn) { c.Write(rendezvous.Encode(frames[rand.IntN(len(frames))])) }, // no greeting
+		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                              // reset
 		func(c net.Conn) { // a claim that guesses
-			auth.Call(c, []byte("guess"), protocol, (&claim{Rank: 0, Size: 16}).Append(nil))
+			auth.Call(c, []byte("guess"), protocol, rendezvous.Append(nil, &rendezvous.Claim{Rank: 0, Size: 16}))
 		},
 	}
 	for _, stranger := range strangers {
@@ -576,15 +577,15 @@ func TestTruncatedGreeting(t *testing.T) {
 
 // A rank that breaks off at any byte later has died.
 func TestTruncatedWord(t *testing.T) {
-	whole := encode(&part{Data: []byte("data")})
+	whole := rendezvous.Encode(&rendezvous.Part{Data: []byte("data")})
 	for i := range whole {
 		id, _ := hubAt(t)
 		other := join(within(t, 10*time.Second), id, 0, 2)
 		l, err := bare(id, 1, 2).enter(within(t, 10*time.Second))
 		require.NoError(t, err)
-		m, err := l.receive(maxBody)
+		m, err := l.receive(rendezvous.MaxBody)
 		require.NoError(t, err)
-		require.IsType(t, &start{}, m)
+		require.IsType(t, &rendezvous.Start{}, m)
 		_, err = l.conn.Write(whole[:i])
 		require.NoError(t, err)
 		l.close()
@@ -606,14 +607,14 @@ func TestProtocolBreach(t *testing.T) {
 		name string
 		m    message
 	}{
-		{"out of sequence", &part{Seq: 5}},
-		{"the hub's word", &gathered{}},
-		{"more calls than come", &withdraw{Seq: 1}},
+		{"out of sequence", &rendezvous.Part{Seq: 5}},
+		{"the hub's word", &rendezvous.Gathered{}},
+		{"more calls than come", &rendezvous.Withdraw{Seq: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			groups := joinAll(t, 2)
-			groups[1].(*member).up(tt.m)
+			groups[1].(*member).uplink.up(tt.m)
 			f := awaitFailure(t, groups[0])
 			require.Equal(t, 1, f.Rank)
 			require.Contains(t, f.Reason, "it sent what it must not")
@@ -650,13 +651,13 @@ func TestRanges(t *testing.T) {
 	}{
 		{nil, ""}, {[]int{3}, "3"}, {[]int{3, 4}, "3, 4"}, {[]int{0, 1, 2, 4, 5, 6, 9}, "0-2, 4-6, 9"},
 	} {
-		require.Equal(t, tt.want, ranges(tt.ranks))
+		require.Equal(t, tt.want, rendezvous.Ranges(tt.ranks))
 	}
 	var odd []int
-	for r := 1; r < maxRanks; r += 2 {
+	for r := 1; r < rendezvous.MaxRanks; r += 2 {
 		odd = append(odd, r)
 	}
-	require.Less(t, len(ranges(odd)), maxText/2)
+	require.Less(t, len(rendezvous.Ranges(odd)), rendezvous.MaxText/2)
 }
 
 func BenchmarkJoin(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/secure"
 )
 
@@ -48,7 +49,7 @@ func newLink(conn net.Conn) *link {
 	return &link{conn: conn, in: bufio.NewReader(conn), tcp: tcp, patience: silence}
 }
 
-func (l *link) send(m message) { l.sendFrame(encode(m)) }
+func (l *link) send(m message) { l.sendFrame(rendezvous.Encode(m)) }
 
 // sendFrame queues an encoded message, which may be shared between links.
 func (l *link) sendFrame(frame []byte) {
@@ -143,7 +144,7 @@ func (l *link) flush(d time.Duration) {
 	}
 }
 
-func (l *link) receive(limit int) (message, error) { return decode(l.in, limit) }
+func (l *link) receive(limit int) (message, error) { return rendezvous.Decode(l.in, limit) }
 
 // closeWrite ends the stream to the other side, after the frames that were sent.
 func (l *link) closeWrite() {

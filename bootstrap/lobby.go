@@ -1,11 +1,15 @@
 package bootstrap
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
+	"syscall"
+
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // A lobby is where ranks wait until all are here. It knows no network.
@@ -20,7 +24,7 @@ type lobby struct {
 }
 
 type seat struct {
-	claim
+	rendezvous.Claim
 	from string // address of the connection
 	link *link
 
@@ -36,7 +40,7 @@ func (s *seat) String() string {
 }
 
 // sit gives s its seat, or returns why s cannot have one.
-func (l *lobby) sit(s *seat) *refusal {
+func (l *lobby) sit(s *seat) *rendezvous.Refusal {
 	if l.seats == nil {
 		l.size, l.first, l.seats = s.Size, s.Rank, map[int]*seat{}
 		l.partial, l.away = s.Partial, map[int]string{}
@@ -72,20 +76,20 @@ func (l *lobby) sit(s *seat) *refusal {
 	return nil
 }
 
-func conflict(format string, args ...any) *refusal {
-	return &refusal{Cause: causeConflict, Rank: -1, Reason: fmt.Sprintf(format, args...)}
+func conflict(format string, args ...any) *rendezvous.Refusal {
+	return &rendezvous.Refusal{Cause: rendezvous.Conflict, Rank: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
 func (l *lobby) full() bool { return l.seats != nil && len(l.seats) == l.size }
 
 // gaveUp is the refusal for all when a rank stops waiting.
-func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
+func (l *lobby) gaveUp(rank int, g *rendezvous.GiveUp, strangers string) *rendezvous.Refusal {
 	if len(g.Dead) > 0 {
-		return &refusal{Cause: causeDied, Rank: g.Dead[0],
+		return &rendezvous.Refusal{Cause: rendezvous.Dead, Rank: g.Dead[0],
 			Reason: fmt.Sprintf("rank %d will not come: %s", g.Dead[0], g.Reason)}
 	}
 	if !g.Timeout {
-		return &refusal{Cause: causeCancelled, Rank: rank,
+		return &rendezvous.Refusal{Cause: rendezvous.Cancelled, Rank: rank,
 			Reason: fmt.Sprintf("rank %d, %v, was cancelled while it waited for the others", rank, l.seats[rank])}
 	}
 	var here, missing []int
@@ -96,31 +100,29 @@ func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
 			here = append(here, r)
 		}
 	}
-	return &refusal{Cause: causeTimeout, Rank: -1, Missing: missing[:min(len(missing), maxListed)],
+	return &rendezvous.Refusal{Cause: rendezvous.Timeout, Rank: -1,
+		Missing: missing[:min(len(missing), rendezvous.MaxListed)],
 		Reason: fmt.Sprintf("%d of %d ranks did not come within %s: %s (joined: %s)%s; start them or raise "+
 			"RINGO_JOIN_TIMEOUT",
-			len(missing), l.size, spell(g.Waited), ranges(missing), ranges(here), strangers)}
+			len(missing), l.size, rendezvous.Spell(g.Waited), rendezvous.Ranges(missing), rendezvous.Ranges(here), strangers)}
 }
 
-// maxListed is the most ranks that a message lists as missing.
-const maxListed = 1024
-
-func (l *lobby) died(rank int, why string) *refusal {
-	return &refusal{Cause: causeDied, Rank: rank,
+func (l *lobby) died(rank int, why string) *rendezvous.Refusal {
+	return &rendezvous.Refusal{Cause: rendezvous.Dead, Rank: rank,
 		Reason: fmt.Sprintf("rank %d, %v, died while it waited for the others: %s", rank, l.seats[rank], why)}
 }
 
 // ended is the refusal for all when a rank cannot come any more.
-func (l *lobby) ended(rank int, why string) *refusal {
-	return &refusal{Cause: causeDied, Rank: rank,
+func (l *lobby) ended(rank int, why string) *rendezvous.Refusal {
+	return &rendezvous.Refusal{Cause: rendezvous.Dead, Rank: rank,
 		Reason: fmt.Sprintf("rank %d will not come, for its process has ended: %s", rank, why)}
 }
 
 // busy is the refusal of a rank that comes for the next group, before all others have left
 // this one.
-func busy(here []int) *refusal {
-	return &refusal{Cause: causeBusy, Rank: -1,
-		Reason: fmt.Sprintf("the group before has not ended, rank %s is in it", ranges(here))}
+func busy(here []int) *rendezvous.Refusal {
+	return &rendezvous.Refusal{Cause: rendezvous.Busy, Rank: -1,
+		Reason: fmt.Sprintf("the group before has not ended, rank %s is in it", rendezvous.Ranges(here))}
 }
 
 // hosts are the ranks in the hub's process.
@@ -133,41 +135,53 @@ func (l *lobby) hosts() (h []int) {
 	return h
 }
 
-// ranges writes ascending ranks as "0-2, 5".
-func ranges(ranks []int) string {
-	var b strings.Builder
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
+// land is where the lobby's ranks are, and the place of the hub's process by the name of its machine.
+func (l *lobby) land(machine string) rendezvous.Land {
+	g := rendezvous.Land{Places: make([]int, l.size), Hub: -1, Addresses: make([]string, l.size),
+		Silence: explain(syscall.ETIMEDOUT)}
+	known := map[string]int{}
+	for r := range l.size {
+		s := l.seats[r]
+		name, _, _ := strings.Cut(s.Machine, containers)
+		if name == "" {
+			host, _, _ := net.SplitHostPort(s.from)
+			name = s.Host + " " + host
 		}
-		if i > 0 {
-			b.WriteString(", ")
+		if _, ok := known[name]; !ok {
+			known[name] = len(known)
 		}
-		if b.Len() > maxText/4 {
-			b.WriteString("…")
-			break
+		g.Places[r], g.Addresses[r] = known[name], s.address()
+		if s.Hosts && g.Hub < 0 {
+			g.Hub = g.Places[r]
 		}
-		b.WriteString(strconv.Itoa(ranks[i]))
-		if j > i {
-			sep := "-"
-			if j == i+1 {
-				sep = ", "
-			}
-			b.WriteString(sep + strconv.Itoa(ranks[j]))
-		}
-		i = j + 1
 	}
-	return b.String()
+	machine, _, _ = strings.Cut(machine, containers)
+	for r := 0; r < l.size && machine == "" && g.Hub < 0; r++ {
+		if l.seats[r].Host == hostname() {
+			g.Hub = g.Places[r]
+		}
+	}
+	if place, ok := known[machine]; ok && g.Hub < 0 {
+		g.Hub = place
+	}
+	return g
 }
 
-// spell writes a waiting time as people do: 60s, 1.5s, 200ms.
-func spell(d time.Duration) string {
-	switch {
-	case d >= 10*time.Second:
-		return strconv.Itoa(int(d.Round(time.Second)/time.Second)) + "s"
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond).String()
+// address is where the rank's host is reached, "" if there is no such port.
+func (s *seat) address() string {
+	host, _, err := net.SplitHostPort(s.from)
+	if port := cmp.Or(s.Port, s.Witness); err == nil && port > 0 {
+		return net.JoinHostPort(host, strconv.Itoa(port))
 	}
-	return d.Round(time.Millisecond).String()
+	return ""
+}
+
+// homes are the names of the ranks' machines, and of their processes.
+func (l *lobby) homes() [][]string {
+	machines, processes := make([]string, l.size), make([]string, l.size)
+	for r, s := range l.seats {
+		machines[r], _, _ = strings.Cut(s.Machine, containers)
+		processes[r] = fmt.Sprint(s.Pid, s.Host, s.Machine)
+	}
+	return [][]string{machines, processes}
 }

@@ -6,17 +6,15 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // MaxCard is the most bytes of a card.
-const MaxCard = 3 << 10
+const MaxCard = rendezvous.MaxCard
 
 // A Roster lists the ranks that have come to a group of Meet, and the others.
-type Roster struct {
-	Came  []int          // by rank in the group: the rank with which Meet was called, ascending
-	Cards [][]byte       // by rank in the group: its card
-	Away  map[int]string // by rank that is not here: why, "" if that is not known
-}
+type Roster = rendezvous.Roster
 
 // Meet is Join for ranks that go on without ranks that do not come. The group begins when all are here, when the first
 // deadline of a waiting rank passes, or when the processes of all that are not here are known to have ended. Its ranks
@@ -48,12 +46,12 @@ func (s Spec) Meet(ctx context.Context, card []byte, lo ListenOptions, jo JoinOp
 }
 
 // entered takes the roster. It returns false if this rank is not on it.
-func (j *joiner) entered(r *roster) bool {
+func (j *joiner) entered(r *rendezvous.Roster) bool {
 	rank := slices.Index(r.Came, j.rank)
 	if !j.partial || rank < 0 {
 		return false
 	}
-	j.roster = (*Roster)(r)
+	j.roster = r
 	j.rank, j.size = rank, len(r.Came)
 	return true
 }
@@ -69,11 +67,11 @@ func (l *lobby) allHere(ended map[int]string) bool {
 }
 
 // settle numbers the ranks of a partial lobby anew, and returns their roster; nil if the lobby is not partial.
-func (l *lobby) settle(ended map[int]string) *roster {
+func (l *lobby) settle(ended map[int]string) *rendezvous.Roster {
 	if !l.partial {
 		return nil
 	}
-	r := &roster{Came: slices.Sorted(maps.Keys(l.seats)), Away: map[int]string{}}
+	r := &rendezvous.Roster{Came: slices.Sorted(maps.Keys(l.seats)), Away: map[int]string{}}
 	for rank := range l.size {
 		if l.seats[rank] != nil {
 			continue
@@ -94,16 +92,16 @@ func (l *lobby) settle(ended map[int]string) *roster {
 }
 
 // late refuses a rank that comes after a partial group has begun. Under mu.
-func (h *hub) late(s *seat) *refusal {
+func (h *hub) late(s *seat) *rendezvous.Refusal {
 	if i, came := slices.BinarySearch(h.lobby.came, s.Rank); came {
 		if here, gone := h.coordinator.without(i); gone {
 			return busy(here)
 		}
 	}
 	h.warn.Warn("rendezvous: late comer refused", "rank", s.Rank, "from", s)
-	return &refusal{Cause: causeLate, Rank: s.Rank,
+	return &rendezvous.Refusal{Cause: rendezvous.TooLate, Rank: s.Rank,
 		Reason: fmt.Sprintf("rank %d, %v, comes too late: the others began without it %s ago", s.Rank, s,
-			spell(time.Since(h.began)))}
+			rendezvous.Spell(time.Since(h.began)))}
 }
 
 // vacate takes a rank out of a partial lobby. Under mu.
@@ -116,32 +114,4 @@ func (h *hub) vacate(s *seat, why string) {
 		h.lobby = lobby{}
 		h.timer.Reset(h.opt.timeout())
 	}
-}
-
-// roster tells the ranks of a partial group who has come, before the start.
-type roster Roster
-
-func (*roster) kind() kind { return kRoster }
-
-func (m *roster) Append(b []byte) []byte {
-	b = appendParts(appendRanks(b, m.Came), m.Cards)
-	away := slices.Sorted(maps.Keys(m.Away))
-	b = appendRanks(b, away)
-	for _, rank := range away {
-		b = appendText(b, m.Away[rank])
-	}
-	return b
-}
-
-func (m *roster) Parse(b []byte) error {
-	f := fields{b: b}
-	m.Came, m.Cards, m.Away = f.ranks(), f.parts(), map[int]string{}
-	away := f.ranks()
-	for _, rank := range away {
-		m.Away[rank] = f.text()
-	}
-	if len(m.Cards) != len(m.Came) || len(m.Away) != len(away) || !slices.IsSorted(away) || !slices.IsSorted(m.Came) {
-		return errMalformed
-	}
-	return f.end()
 }

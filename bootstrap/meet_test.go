@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/stretchr/testify/require"
 )
 
@@ -108,9 +109,9 @@ func TestMeetWithoutTheDead(t *testing.T) {
 	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
 	b := meets(t, within(t, 20*time.Second), id, 1, 4, 3)
 	Gone(id, 2, "exit status 3")
-	m, err := l.receive(maxBody)
+	m, err := l.receive(rendezvous.MaxBody)
 	require.NoError(t, err)
-	require.Equal(t, map[int]string{2: "its process has ended: exit status 3"}, m.(*roster).Away)
+	require.Equal(t, map[int]string{2: "its process has ended: exit status 3"}, m.(*rendezvous.Roster).Away)
 	l.close()
 	first := []met{<-a, <-b}
 	require.Equal(t, []int{0, 1, 3}, first[0].who.Came)

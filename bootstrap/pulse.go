@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net"
 	"runtime/pprof"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -114,68 +113,4 @@ func (j *joiner) feel(l *link, port int) func(context.Context) error {
 			}
 		}
 	}
-}
-
-// errStalled is that a process takes no connections, and its host does.
-var errStalled = errors.New("the process answers nothing, and its host does")
-
-// mourn is the failure of a rank whose connection to the hub has ended.
-func (m *member) mourn(why string) *Failure {
-	ctx, cancel := m.whileOpen(2*pulseTime + witnessTime)
-	defer cancel()
-	if f := m.absent(ctx, why, m.silence.Load() || m.far()); f != nil {
-		return f
-	}
-	return &Failure{Rank: m.rank, Culprits: []int{m.rank},
-		Reason: "its connection to the rendezvous is lost (" + why + ")"}
-}
-
-// answered reports whether the hub's host has answered, by what feel returns.
-func answered(err error) bool {
-	return err == nil || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, errStalled)
-}
-
-// far reports whether the hub is known to be on another host.
-func (m *member) far() bool { return m.here != nil && !slices.Equal(m.here, m.there) }
-
-// absent finds out why the hub answers nothing. If it answers now the result is nil, unless it was cut off before.
-func (m *member) absent(ctx context.Context, why string, cut bool) *Failure {
-	hosts := m.Hub()
-	f := &Failure{Rank: -1, Culprits: hosts, Died: true, Reason: why + " (connection to the rendezvous)"}
-	if len(hosts) > 0 {
-		f.Rank = hosts[0]
-	}
-	if m.feel == nil && m.silence.Load() {
-		return m.testify(ctx, why, true, nil)
-	}
-	if m.feel == nil {
-		return f
-	}
-	feel := func(d time.Duration) error {
-		ctx, cancel := context.WithTimeout(ctx, d)
-		defer cancel()
-		return m.feel(ctx)
-	}
-	switch err := feel(pulseTime); {
-	case err == nil && !cut:
-		return nil
-	case err == nil:
-		return m.testify(ctx, why, m.silence.Load(), nil)
-	case (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)) && !isClosed(m.ended):
-		return nil // the connection tells, and perhaps why
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
-		f.Reason = "its process ended without goodbye"
-		m.mu.Lock()
-		m.hubDied = true
-		m.mu.Unlock()
-		if m.silence.Load() { // before, and perhaps for that reason
-			return m.testify(ctx, why, true, nil)
-		}
-	case errors.Is(err, errStalled):
-		f.Died, f.Reason = false, why+": its process answers nothing, and its host does: is it stopped?"
-	default:
-		return m.testify(ctx, why, true, func() bool { return answered(feel(againTime)) })
-	}
-	return f
 }

@@ -10,26 +10,18 @@ import (
 	"os"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
 // hails is how often a new hub calls its own address: the kernel chooses who answers.
 const hails = 16
 
-// A hail tells which hub answers.
-type hail struct {
-	Name  []byte // random
-	Began uint64 // ns since 1970
-	Waits bool   // for ranks
-	Pid   int
-	Host  string
-}
-
 // hail is this hub's answer to a claim.
-func (h *hub) hail() *hail {
+func (h *hub) hail() *rendezvous.Hail {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &hail{Name: h.name[:], Began: h.born, Waits: h.coordinator == nil && h.verdict == nil && !h.stopped,
+	return &rendezvous.Hail{Name: h.name[:], Began: h.born, Waits: h.coordinator == nil && h.verdict == nil && !h.stopped,
 		Pid: os.Getpid(), Host: hostname()}
 }
 
@@ -51,7 +43,7 @@ func (h *hub) findRivals() {
 }
 
 // call asks which hub answers at an address.
-func (h *hub) call(ctx context.Context, at string) (*hail, error) {
+func (h *hub) call(ctx context.Context, at string) (*rendezvous.Hail, error) {
 	j := &joiner{id: h.id, opt: JoinOptions{TLS: h.opt.TLS}}
 	below, err := j.dial(ctx, at)
 	if err != nil {
@@ -65,20 +57,20 @@ func (h *hub) call(ctx context.Context, at string) (*hail, error) {
 			return nil, err
 		}
 	}
-	me := &claim{Size: 1, Pid: os.Getpid(), Host: hostname(), Rival: h.name[:]}
-	answer, err := auth.Call(conn, h.id.key(), protocol, me.Append(nil))
+	me := &rendezvous.Claim{Size: 1, Pid: os.Getpid(), Host: hostname(), Rival: h.name[:]}
+	answer, err := auth.Call(conn, h.id.key(), protocol, rendezvous.Append(nil, me))
 	if err != nil {
 		return nil, err
 	}
-	r := new(hail)
-	return r, r.Parse(answer)
+	r := new(rendezvous.Hail)
+	return r, rendezvous.Parse(answer, r)
 }
 
 // met notes which hub has answered.
-func (h *hub) met(r *hail) {
+func (h *hub) met(r *rendezvous.Hail) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !r.Waits || !r.before(h) || h.coordinator != nil || h.verdict != nil || h.stopped {
+	if !r.Waits || !h.after(r) || h.coordinator != nil || h.verdict != nil || h.stopped {
 		return
 	}
 	h.refuseAll(conflict("process %d on %s has served the meeting point %s of this job since %s, and waits for its "+
@@ -86,28 +78,18 @@ func (h *hub) met(r *hail) {
 		"(RINGO_COMM_ID, MASTER_PORT)", r.Pid, r.Host, h.id.Addr(), time.Unix(0, int64(r.Began)).Format(time.TimeOnly)))
 }
 
-// before reports whether the other hub is the older one.
-func (r *hail) before(h *hub) bool {
+// after reports whether the hub that has answered is the older one.
+func (h *hub) after(r *rendezvous.Hail) bool {
 	return r.Began < h.born || r.Began == h.born && bytes.Compare(r.Name, h.name[:]) < 0
 }
 
 // visited notes a hub that has called this one.
-func (h *hub) visited(c *claim) {
+func (h *hub) visited(c *rendezvous.Claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !bytes.Equal(c.Rival, h.name[:]) {
 		h.rival = fmt.Sprintf("; process %d on %s serves the same meeting point, and may have some of them", c.Pid, c.Host)
 	}
-}
-
-func (m *hail) Append(b []byte) []byte {
-	return appendText(appendU32(appendFlag(appendU64(appendBlob(b, m.Name), m.Began), m.Waits), m.Pid), m.Host)
-}
-
-func (m *hail) Parse(b []byte) error {
-	f := fields{b: b}
-	m.Name, m.Began, m.Waits, m.Pid, m.Host = f.blob(auth.NonceLen), f.u64(), f.flag(), int(f.u32()), f.text()
-	return f.end()
 }
 
 // hostname is the name of this host, for messages.

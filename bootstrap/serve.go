@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-reuseport"
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // ListenOptions are for the process that serves an ID.
@@ -59,9 +60,9 @@ type ListenOptions struct {
 	known     bool // the ID is one that another process may serve too
 	elsewhere bool // the ID's address is none of this host: a gateway's, or a mistake
 
-	shared  *shared // the Listener
-	members []int   // by rank: its number in the first group; nil in the first group
-	failed  paths   // of the groups before
+	shared  *shared          // the Listener
+	members []int            // by rank: its number in the first group; nil in the first group
+	failed  rendezvous.Paths // of the groups before
 
 	machine string // in place of machineID, for tests
 
@@ -267,6 +268,9 @@ func Stop(id ID) {
 		h.part()
 		h.stop()
 		h.wg.Wait()
+		if r := h.started(); r != nil {
+			r.tasks.Wait()
+		}
 	}
 }
 
@@ -295,7 +299,7 @@ func explain(err error) string {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "its connection ended without goodbye (connection reset)"
 	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Sprintf("its host did not answer for %s", spell(silence))
+		return fmt.Sprintf("its host did not answer for %s", rendezvous.Spell(silence))
 	}
 	return err.Error()
 }
