@@ -58,3 +58,6 @@ type JoinError struct {
 
 func (e *JoinError) Error() string { return "join: " + e.Reason }
 func (e *JoinError) Unwrap() error { return e.Err }
+
+// A Roster lists the ranks that have come to a group of Meet, and the others.
+type Roster = rendezvous.Roster

@@ -125,7 +125,7 @@ func (r *recorder) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A replay of a rank's messages gives nobody a seat, nor any bytes made with the key.
+// A replay of a rank's messages gives nobody a slot, nor any bytes made with the key.
 func TestReplay(t *testing.T) {
 	id, log := hubAt(t)
 	c, err := net.Dial("tcp", id.Addr())
@@ -134,8 +134,8 @@ func TestReplay(t *testing.T) {
 	r := &recorder{ReadWriter: c}
 	_, err = auth.Call(r, id.key(), protocol, rendezvous.Append(nil, &rendezvous.Claim{Rank: 1, Size: 2}))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
-	seats := seated(id)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
+	slots := taken(id)
 
 	again, err := net.Dial("tcp", id.Addr())
 	require.NoError(t, err)
@@ -144,12 +144,12 @@ func TestReplay(t *testing.T) {
 	require.NoError(t, err)
 	got, _ := io.ReadAll(again)
 	require.Len(t, got, len(greeting(protocol)), "the hub's greeting and no proof")
-	require.Equal(t, seats, seated(id))
+	require.Equal(t, slots, taken(id))
 	require.Contains(t, log.String(), "another key")
 }
 
-// A connection that was closed to make room for others gets no seat, however right its proof.
-func TestEvictedGuest(t *testing.T) {
+// A connection that was closed to make room for others gets no slot, however right its proof.
+func TestEvictedUnproven(t *testing.T) {
 	id, _ := hubAt(t)
 	h := hubOf(id)
 	near, far := net.Pipe()
@@ -159,21 +159,21 @@ func TestEvictedGuest(t *testing.T) {
 		far.Close()
 		done <- err
 	}()
-	h.serve(near) // near is not among the hub's guests
+	h.serve(near) // near is not among the hub's unproven
 	require.NoError(t, <-done)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	require.Nil(t, h.lobby.seats)
+	require.Nil(t, h.joined.slots)
 }
 
-// A hub that has ended seats nobody, and Stop returns.
+// A hub that has ended slots nobody, and Stop returns.
 func TestSitAfterStop(t *testing.T) {
 	id, _ := hubAt(t)
 	h := hubOf(id)
 	Stop(id)
 	near, far := net.Pipe()
 	defer far.Close()
-	require.False(t, h.sit(&seat{Claim: rendezvous.Claim{Rank: 0, Size: 1}, link: newLink(near)}))
-	require.Zero(t, h.seated)
-	require.Nil(t, h.lobby.seats)
+	require.False(t, h.admit(&slot{Claim: rendezvous.Claim{Rank: 0, Size: 1}, link: newLink(near)}))
+	require.Zero(t, h.open)
+	require.Nil(t, h.joined.slots)
 }

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -122,6 +123,17 @@ type Group interface {
 	Close() error
 }
 
+// A Regrouping lists the ranks that go on after a failure, and where they meet, or their group if they have met.
+type Regrouping struct {
+	Members []int // ranks of the old group, ascending; their order is that of the new one
+	ID      ID    // the ID that the members have to Join, zero if there is a Group
+	Group   Group // the new group, if all ranks are in one process or the hub's process has died; else nil
+}
+
+// ErrExcluded is the error of Regroup and Meet on a rank that came too late, that the others take for dead, or that
+// does not reach one of them.
+var ErrExcluded = errors.New("the others have gone on without this rank")
+
 // Local makes a group of n ranks inside this process, without network: for
 // tests and for ranks that are goroutines.
 func Local(n int) []Group {
@@ -169,3 +181,22 @@ func Mute(g Group) {
 	defer m.uplink.order.Unlock()
 	m.uplink.up = func(message) {}
 }
+
+// A local is the outside of a group whose ranks are all in this process.
+type local struct{ members []*member }
+
+func (l local) tell(to []int, m message) {
+	for _, rank := range to {
+		l.members[rank].hear(m)
+	}
+}
+
+func (l local) meet(m rendezvous.Meet) rendezvous.Met {
+	return rendezvous.Met{Number: m.Number, Here: Local(len(m.Members))}
+}
+
+func (l local) miss(m rendezvous.Miss)          { m.At.Here.([]Group)[m.Member].(*member).uplink.drop() }
+func (l local) regrouping([]int)                {}
+func (l local) failed(Failure)                  {}
+func (l local) hears(int) bool                  { return true }
+func (l local) reach(context.Context, int) bool { return true }

@@ -264,7 +264,7 @@ func TestDeathAtRandom(t *testing.T) {
 	}
 }
 
-// Ranks in the hub's process need neither connections nor goroutines when the door is closed.
+// Ranks in the hub's process need neither connections nor goroutines when the listener is closed.
 func TestHubsProcessIsQuiet(t *testing.T) {
 	before := runtime.NumGoroutine()
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
@@ -276,7 +276,7 @@ func TestHubsProcessIsQuiet(t *testing.T) {
 	}
 	wg.Wait()
 	require.NotContains(t, groups, nil)
-	hubOf(id).closeDoor()
+	hubOf(id).closeListener()
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}

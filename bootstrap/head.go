@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,42 +29,15 @@ const (
 	fetchTime   = 20 * time.Second // limit for a head that is stopped; the death of one is seen at once
 )
 
-// containers begins the suffix of a machine's ID that tells apart its containers, whose processes may have the same
-// numbers.
-const containers = "|"
-
-// starts are the messages that begin the group, by rank.
-func (l *lobby) starts(fresh [32]byte, hosts []int) []rendezvous.Start {
-	all := make([]rendezvous.Start, l.size)
-	first := map[string]int{} // by machine
-	for r := range all {
-		all[r] = rendezvous.Start{Salt: fresh, Hosts: hosts, Head: -1}
-		s := l.seats[r]
-		if s.Machine == "" || l.size < headedRanks {
-			continue
-		}
-		machine, _, _ := strings.Cut(s.Machine, containers)
-		h, known := first[machine]
-		if !known {
-			first[machine] = r
-			continue
-		}
-		all[r].Head = h
-		all[h].Takers++
-		all[h].Apart = all[h].Apart || s.Pid != l.seats[h].Pid || s.Machine != l.seats[h].Machine
-	}
-	return all
-}
-
 // A head gives the results of AllGathers to the other ranks of its machine, the takers.
 type head struct {
-	key    []byte
-	takers int
-	ln     net.Listener // nil if all takers are in this process
-	guests *auth.Pending
-	over   context.Context // ended by end
-	close  context.CancelFunc
-	wg     sync.WaitGroup
+	key      []byte
+	takers   int
+	ln       net.Listener // nil if all takers are in this process
+	unproven *auth.Pending
+	over     context.Context // ended by end
+	close    context.CancelFunc
+	wg       sync.WaitGroup
 
 	mu     sync.Mutex
 	kept   rendezvous.Results
@@ -102,8 +74,8 @@ func newHead(key []byte, rank, takers int, apart bool) *head {
 	if apart {
 		if ln, err := net.Listen("unix", name); err == nil {
 			h.ln = ln
-			h.guests = auth.NewPending(maxGuests, handshakeTime, nil)
-			h.wg.Go(func() { h.guests.Serve(ln, h.serve) })
+			h.unproven = auth.NewPending(maxUnproven, handshakeTime, nil)
+			h.wg.Go(func() { h.unproven.Serve(ln, h.serve) })
 		}
 	}
 	return h
@@ -168,7 +140,7 @@ func (h *head) serve(c net.Conn) {
 	trusted := false
 	err := auth.Answer(c, h.key, headProtocol, func(body []byte) []byte {
 		if len(body) == 8 {
-			seq, trusted = binary.BigEndian.Uint64(body), h.guests.Trust(c)
+			seq, trusted = binary.BigEndian.Uint64(body), h.unproven.Trust(c)
 		}
 		return nil
 	})
@@ -210,7 +182,7 @@ func (h *head) end(rank int) {
 	h.close()
 	if h.ln != nil {
 		h.ln.Close()
-		h.guests.Close()
+		h.unproven.Close()
 		h.wg.Wait()
 	}
 }

@@ -144,14 +144,14 @@ func TestHeadEndsAtOnce(t *testing.T) {
 
 // Ranks in containers that share a network are on one machine. Their processes may have the same number there.
 func TestContainersAtOnePlace(t *testing.T) {
-	l := &lobby{size: headedRanks, seats: map[int]*seat{}}
+	l := &joinSet{size: headedRanks, slots: map[int]*slot{}}
 	for r := range l.size {
-		l.seats[r] = &seat{Claim: rendezvous.Claim{Rank: r, Pid: 1, Machine: fmt.Sprintf("host%s%d", containers, r)}}
+		l.slots[r] = &slot{Claim: rendezvous.Claim{Rank: r, Pid: 1, Machine: fmt.Sprintf("host%s%d", containers, r)}}
 	}
 	starts := l.starts([32]byte{}, nil)
 	require.Equal(t, l.size-1, starts[0].Takers)
 	require.True(t, starts[0].Apart)
-	for _, s := range l.seats {
+	for _, s := range l.slots {
 		s.Machine = "host" + containers
 	}
 	require.False(t, l.starts([32]byte{}, nil)[0].Apart, "one process")

@@ -34,7 +34,6 @@ const (
 	addrAt  = keyAt + keyLen
 	sumAt   = len(ID{}) - 4
 	maxAddr = sumAt - addrAt
-	keyLen  = 32
 )
 
 // IDFor is the ID of the hub at addr ("host:port") for all ranks that know the secret.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -61,7 +62,7 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 		return nil, &JoinError{Reason: fmt.Sprintf("rank %d of %d: want 0 ≤ rank < size ≤ %d", rank, size,
 			rendezvous.MaxRanks)}
 	}
-	if !j.partial && joinedAs(seatOf{id, rank}) {
+	if !j.partial && joinedAs(slotOf{id, rank}) {
 		return nil, &JoinError{Reason: fmt.Sprintf("process %d joins as rank %d again: it must Close the first group "+
 			"before, or have another ID", os.Getpid(), rank)}
 	}
@@ -71,33 +72,33 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 		defer cancel()
 	}
 	j.log, j.since = orSilent(j.opt.Log), time.Now()
-	g, err := j.seated(ctx)
+	g, err := j.admitted(ctx)
 	if err != nil {
 		j.closePorts()
 	}
 	return g, err
 }
 
-// members are the seats of this process in groups that it has joined and not left. Only so a rank that uses an ID twice
-// hears why at once: the hub may have closed its door, or ended.
+// members are the slots of this process in groups that it has joined and not left. Only so a rank that uses an ID twice
+// hears why at once: the hub may have closed its listener, or ended.
 var members = struct {
 	sync.Mutex
-	of map[seatOf]int // the number of calls of enlist that have not ended
-}{of: map[seatOf]int{}}
+	of map[slotOf]int // the number of calls of enlist that have not ended
+}{of: map[slotOf]int{}}
 
-type seatOf struct {
+type slotOf struct {
 	id   ID
 	rank int
 }
 
-func joinedAs(s seatOf) bool {
+func joinedAs(s slotOf) bool {
 	members.Lock()
 	defer members.Unlock()
 	return members.of[s] > 0
 }
 
-// enlist notes a seat until the function that it returns is called.
-func enlist(s seatOf) func() {
+// enlist notes a slot until the function that it returns is called.
+func enlist(s slotOf) func() {
 	members.Lock()
 	defer members.Unlock()
 	members.of[s]++
@@ -110,7 +111,7 @@ func enlist(s seatOf) func() {
 	})
 }
 
-func (j *joiner) seated(ctx context.Context) (Group, error) {
+func (j *joiner) admitted(ctx context.Context) (Group, error) {
 	l, err := j.enter(ctx)
 	if err != nil && willNot(ctx) { // ranks that wait for this one must hear so
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
@@ -143,7 +144,7 @@ type joiner struct {
 	log        *slog.Logger
 	since      time.Time
 	met        error // from a process that is not our hub, if one answered
-	busy       error // why our hub had no seat yet
+	busy       error // why our hub had no slot yet
 
 	partial bool    // begin without ranks that do not come; see Meet
 	card    []byte  // with partial
@@ -305,7 +306,7 @@ func (j *joiner) call(ctx context.Context) (net.Conn, error) {
 	if h == nil || j.opt.Dial != nil || j.opt.apart || h.opt.elsewhere {
 		return j.dial(ctx, j.id.Addr())
 	}
-	return h.inner.dial(ctx)
+	return h.entry.inner.dial(ctx)
 }
 
 func (j *joiner) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -332,7 +333,7 @@ func refusedByTLS(err error) bool {
 }
 
 // greet has both sides prove that they know the key, this side first, and waits to
-// be seated. Before the hub's proof no message of the hub is believed.
+// be admitted. Before the hub's proof no message of the hub is believed.
 func (j *joiner) greet(l *link) error {
 	me := &rendezvous.Claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: hostname(),
 		Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr()),
@@ -428,102 +429,13 @@ func stillWanted(g Group, cause error) (Group, error) {
 	return nil, &JoinError{Reason: fmt.Sprintf("cancelled as the last rank came (%v)", cause), Err: cause}
 }
 
-// enrol makes the member that talks to the coordinator through l.
-func (j *joiner) enrol(l *link, s *rendezvous.Start) Group {
-	l.conn.SetReadDeadline(time.Time{})
-	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
-	m.gathers.head = s.Head
-	m.uplink.quits = enlist(seatOf{j.id, j.rank})
-	h := hubOf(j.id) // nil unless this process serves it
-	switch _, inside := l.conn.LocalAddr().(innerAddr); {
-	case inside && j.opt.Source != nil:
-		m.at = &net.TCPAddr{IP: j.opt.Source}
-	case inside && h != nil:
-		m.at = h.reached()
-	case j.opt.Dial == nil:
-		m.at = l.conn.LocalAddr()
-	}
-	if s.Takers > 0 {
-		m.gathers.giving = newHead(m.key, j.rank, s.Takers, s.Apart)
-	}
-	if h != nil && !j.opt.apart && j.opt.Dial == nil && h.take(m, l) {
-		return m
-	}
-	m.uplink.up = func(msg message) {
-		if _, ok := msg.(*rendezvous.Fail); ok && h != nil { // directly to the coordinator: flush waits until it has settled
-			h.started().hear(j.rank, msg)
-			return
-		}
-		l.send(msg)
-	}
-	m.uplink.drop = func() {
-		if port := m.takePort(); port != nil {
-			port.Close()
-		}
-		m.lookout.witness.close()
-		l.close()
-	}
-	m.lookout.feel = j.feel(l, s.Pulse)
-	j.prepare(m, s)
-	j.observe(m, s)
-	m.uplink.flush = func() {
-		l.flush(flushTime)
-		if h != nil {
-			h.flush()
-		}
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		m.lost(pump(l, m))
-	}()
-	m.uplink.hangUp = func() {
-		select {
-		case <-m.uplink.byed:
-		case <-time.After(goodbyeTime):
-		}
-		if h != nil {
-			h.flush() // the others hear of our leave before this process may end
-		}
-		m.uplink.drop()
-		<-ended
-	}
-	return m
-}
-
-// take makes a member in the hub's own process talk to the coordinator directly, without connection l and without a
-// goroutine. It returns false if the hub has ended.
-func (h *hub) take(m *member, l *link) bool {
-	r := h.started()
-	s, ok := h.move(m)
-	if !ok {
+// entered takes the roster. It returns false if this rank is not on it.
+func (j *joiner) entered(r *rendezvous.Roster) bool {
+	rank := slices.Index(r.Came, j.rank)
+	if !j.partial || rank < 0 {
 		return false
 	}
-	m.uplink.up = func(msg message) { r.hear(m.rank, msg) }
-	m.uplink.flush = h.flush // the others hear of our leave, or failure, before this process may end
-	m.uplink.drop = func() { h.rise(s, "dropped out") }
-	m.uplink.hangUp = func() {
-		select {
-		case <-m.uplink.byed:
-		case <-time.After(goodbyeTime):
-		}
-		h.flush()
-		h.rise(s, "left")
-	}
-	l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
-	pump(l, m) // messages that were sent before
-	l.close()
+	j.roster = r
+	j.rank, j.size = rank, len(r.Came)
 	return true
-}
-
-// pump hands the coordinator's messages to m until the connection ends.
-func pump(l *link, m *member) (why string) {
-	for {
-		msg, err := l.receive(rendezvous.MaxBody)
-		if err != nil {
-			m.lookout.silence.Store(IsSilence(err))
-			return explain(err)
-		}
-		m.hear(msg)
-	}
 }

@@ -58,7 +58,7 @@ func TestMissingRanks(t *testing.T) {
 	for _, r := range []int{0, 1, 2, 5, 6} {
 		all = append(all, join(within(t, 20*time.Second), id, r, 8))
 	}
-	require.Eventually(t, func() bool { return seated(id) == 5 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 5 }, 10*time.Second, time.Millisecond)
 	// The first to lose patience speaks for all.
 	all = append(all, join(within(t, time.Second), id, 4, 8))
 	for _, c := range all {
@@ -125,7 +125,7 @@ func TestConflicts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			id, log := hubAt(t)
 			first := join(within(t, 10*time.Second), id, 0, 3)
-			require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 			second := join(within(t, 10*time.Second), id, tt.rank, tt.size)
 			for _, c := range []<-chan joined{first, second} {
 				require.Regexp(t, tt.want, (<-c).err.Error())
@@ -141,10 +141,10 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestTwoProcessesClaim(t *testing.T) {
-	var l lobby
-	require.Nil(t, l.sit(&seat{Claim: rendezvous.Claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
+	var l joinSet
+	require.Nil(t, l.add(&slot{Claim: rendezvous.Claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
 	for _, c := range []rendezvous.Claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
-		no := l.sit(&seat{Claim: c, from: "x:2"})
+		no := l.add(&slot{Claim: c, from: "x:2"})
 		require.Equal(t, fmt.Sprintf("two processes claim rank 1: process 7 on a (x:1) and process %d on %s (x:2): give "+
 			"each its own RINGO_RANK, or if they are two jobs, each job its own address", c.Pid, c.Host), no.Reason)
 	}
@@ -179,7 +179,7 @@ func TestGone(t *testing.T) {
 	require.NoError(t, err)
 	defer Stop(id)
 	j := join(within(t, 10*time.Second), id, 0, 3)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	Gone(id, 7, "of no interest to a group of 3")
 	Gone(id, 2, "exit status 3")
 	const want = "join: rank 2 will not come, for its process has ended: exit status 3"
@@ -197,11 +197,11 @@ func TestGone(t *testing.T) {
 	check(<-join(within(t, 10*time.Second), id, 1, 3))
 }
 
-func seated(id ID) int {
+func taken(id ID) int {
 	h := hubOf(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seated
+	return h.open
 }
 
 // Each rank that uses an ID twice hears why at once, although the hub listens no more. After it has left the first
@@ -210,7 +210,7 @@ func TestJoinTwice(t *testing.T) {
 	id, _ := hubAt(t)
 	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
 	groups := []Group{(<-a).g, (<-b).g}
-	hubOf(id).closeDoor()
+	hubOf(id).closeListener()
 	for r := range groups {
 		again := <-join(within(t, time.Minute), id, r, 2)
 		require.ErrorContains(t, again.err, fmt.Sprintf("joins as rank %d again: it must Close the first group before", r))
@@ -279,7 +279,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	quitter := bare(id, 1, 3)
 	l, err := quitter.enter(within(t, 10*time.Second))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 2 }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = quitter.await(ctx, l)
@@ -298,7 +298,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 func TestLastWillNotCome(t *testing.T) {
 	id, _ := hubAt(t)
 	other := join(within(t, 10*time.Second), id, 0, 2)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := &Failure{Rank: 1, Culprits: []int{1}, Reason: "disk full"}
 	cancel(why)
@@ -322,7 +322,7 @@ func TestDeathWhileWaiting(t *testing.T) {
 	l, err := bare(id, 2, 3).enter(t.Context())
 	require.NoError(t, err)
 	other := join(within(t, 10*time.Second), id, 0, 3)
-	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 2 }, 10*time.Second, time.Millisecond)
 	l.close()
 	err = (<-other).err
 	var f *Failure
@@ -335,7 +335,7 @@ func TestDeathWhileWaiting(t *testing.T) {
 func TestHubEndsWhileWaiting(t *testing.T) {
 	id, _ := hubAt(t)
 	j := join(within(t, 10*time.Second), id, 0, 2)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	Stop(id)
 	err := (<-j).err
 	require.ErrorContains(t, err, "the process that serves the rendezvous died")
@@ -491,7 +491,7 @@ func TestStrangers(t *testing.T) {
 			for ctx.Err() == nil {
 				c, err := net.DialTimeout("tcp", id.Addr(), time.Second)
 				if err != nil {
-					return // the door is closed
+					return // the listener is closed
 				}
 				stranger(c)
 				c.Close()
@@ -538,11 +538,11 @@ func fillRandom(b []byte) {
 	}
 }
 
-// Silent connections, more than maxGuests, do not keep ranks out.
+// Silent connections, more than maxUnproven, do not keep ranks out.
 func TestSlowStrangers(t *testing.T) {
 	id, _ := hubAt(t)
 	var first net.Conn
-	for range maxGuests + 50 {
+	for range maxUnproven + 50 {
 		c, err := net.Dial("tcp", id.Addr())
 		require.NoError(t, err)
 		defer c.Close()
@@ -569,7 +569,7 @@ func TestTruncatedGreeting(t *testing.T) {
 		c.Write(whole[:i])
 		c.Close()
 	}
-	require.Zero(t, seated(id))
+	require.Zero(t, taken(id))
 	j := <-join(within(t, 10*time.Second), id, 0, 1)
 	require.NoError(t, j.err)
 	require.NoError(t, j.g.Close())

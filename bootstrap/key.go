@@ -8,6 +8,9 @@ import (
 	"sync"
 )
 
+// keyLen is the number of bytes of a key.
+const keyLen = 32
+
 // stretching makes each try at a chosen secret cost about 60 ms of one core.
 const stretching = 300_000
 

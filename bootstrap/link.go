@@ -5,6 +5,7 @@ package bootstrap
 import (
 	"bufio"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -160,4 +161,14 @@ func (l *link) close() {
 	l.queue = nil
 	l.mu.Unlock()
 	l.conn.Close()
+}
+
+// containers begins the suffix of a machine's ID that tells apart its containers, whose processes may have the same
+// numbers.
+const containers = "|"
+
+// hostname is the name of this host, for messages.
+func hostname() string {
+	host, _ := os.Hostname()
+	return host[:min(len(host), 255)]
 }

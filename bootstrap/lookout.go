@@ -73,8 +73,8 @@ func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// mourn is the failure of a rank whose connection to the hub has ended. hubDied is that the hub's process has.
-func (o *lookout) mourn(open context.Context, hosts []int, why string) (f *Failure, hubDied bool) {
+// whyLost is the failure of a rank whose connection to the hub has ended. hubDied is that the hub's process has.
+func (o *lookout) whyLost(open context.Context, hosts []int, why string) (f *Failure, hubDied bool) {
 	ctx, cancel := context.WithTimeout(open, 2*pulseTime+witnessTime)
 	defer cancel()
 	far := o.here != nil && !slices.Equal(o.here, o.there) // the hub is known to be on another host

@@ -35,9 +35,8 @@ type member struct {
 	onFailure  []func(*Failure)
 	locate     func() (Position, bool) // nil until Locate
 	onHalt     func()                  // nil until OnHalt
-	silent     []int                   // see Silent
 
-	failOnce, leaveOnce, closeOnce sync.Once
+	failOnce, closeOnce sync.Once
 }
 
 func newMember(rank, size int, key []byte, hosts []int) *member {
@@ -94,7 +93,7 @@ func (m *member) hear(msg message) {
 		m.gathers.stop(msg)
 		m.peers.note(msg)
 	case *rendezvous.Silent:
-		m.silent = msg.Ranks
+		m.peers.silent = msg.Ranks
 	case *rendezvous.Where:
 		m.start(func() { m.uplink.say(&rendezvous.There{Known: m.position()}) })
 	case *rendezvous.Knock:
@@ -137,24 +136,6 @@ func (m *member) OnFailure(f func(*Failure)) {
 	}
 }
 
-// peers is what a member knows of ranks that have left.
-type peers struct {
-	gone     map[int]bool           // ranks that have said goodbye
-	hosts    []int                  // ranks here whose process serves the hub
-	departed []rendezvous.Departure // of hosts
-	orphan   bool                   // all hosts left in order: the hub may end any time
-}
-
-// note notes another rank's goodbye.
-func (p *peers) note(l *rendezvous.Gone) {
-	p.gone[l.Rank] = true
-	if i := slices.Index(p.hosts, l.Rank); i >= 0 {
-		p.hosts = slices.Delete(p.hosts, i, i+1)
-		p.departed = append(p.departed, rendezvous.Departure{Rank: l.Rank, Last: l.Last})
-		p.orphan = len(p.hosts) == 0
-	}
-}
-
 var errEnded = errors.New("the rendezvous has ended")
 
 // lost is called when the way to the coordinator has ended.
@@ -163,7 +144,7 @@ func (m *member) lost(why string) {
 	if m.endsWell() {
 		return
 	}
-	f, died := m.lookout.mourn(m.uplink.open, m.Hub(), why)
+	f, died := m.lookout.whyLost(m.uplink.open, m.Hub(), why)
 	if m.lookout.silence.Load() { // it may arrive, and says why this process ends
 		m.uplink.say(&rendezvous.Fail{Reason: f.Error(), Culprits: []int{m.rank}, Broken: true, Silent: true})
 	}
@@ -289,7 +270,7 @@ func (m *member) Left(rank int) bool {
 func (m *member) Silent() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.silent)
+	return slices.Clone(m.peers.silent)
 }
 
 // Seek finds out by itself why the hub does not answer, and makes that the Failure. If the hub lives it waits for the

@@ -12,8 +12,8 @@ import (
 func (h *hub) tell(to []int, m message) {
 	var frame []byte
 	for _, rank := range to {
-		s := h.lobby.seats[rank]
-		if s.ear == nil {
+		s := h.joined.slots[rank]
+		if s.direct == nil {
 			if frame == nil {
 				frame = rendezvous.Encode(m)
 			}
@@ -33,11 +33,11 @@ func (h *hub) tell(to []int, m message) {
 		})
 	}
 	for _, rank := range to {
-		switch s := h.lobby.seats[rank]; {
-		case s.ear != nil && h.later != nil:
-			h.later = append(h.later, func() { s.ear(m) })
-		case s.ear != nil:
-			s.ear(m)
+		switch s := h.joined.slots[rank]; {
+		case s.direct != nil && h.later != nil:
+			h.later = append(h.later, func() { s.direct(m) })
+		case s.direct != nil:
+			s.direct(m)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (h *hub) tell(to []int, m message) {
 // regrouping calls Regrouped, with the members' numbers in the first group.
 func (h *hub) regrouping(members []int) {
 	if h.opt.Regrouped != nil {
-		h.opt.Regrouped(h.first(members))
+		h.opt.Regrouped(h.opt.first(members))
 	}
 }
 
@@ -55,20 +55,20 @@ func (h *hub) failed(f Failure) {
 		return
 	}
 	if f.Rank >= 0 {
-		f.Rank = h.first([]int{f.Rank})[0]
+		f.Rank = h.opt.first([]int{f.Rank})[0]
 	}
-	f.Culprits, f.Candidates = h.first(f.Culprits), h.first(f.Candidates)
+	f.Culprits, f.Candidates = h.opt.first(f.Culprits), h.opt.first(f.Candidates)
 	h.opt.Failed(&f)
 }
 
 // first is the numbers that ranks had in the first group; nil for nil.
-func (h *hub) first(ranks []int) []int {
-	if h.opt.members == nil || ranks == nil {
+func (o *ListenOptions) first(ranks []int) []int {
+	if o.members == nil || ranks == nil {
 		return ranks
 	}
 	first := make([]int, len(ranks))
 	for i, r := range ranks {
-		first[i] = h.opt.members[r]
+		first[i] = o.members[r]
 	}
 	return first
 }
@@ -76,7 +76,7 @@ func (h *hub) first(ranks []int) []int {
 // meet opens a new hub at this hub's address, for the members of one group.
 func (h *hub) meet(m rendezvous.Meet) rendezvous.Met {
 	o := h.opt
-	o.members, o.failed = h.first(m.Members), m.Failed
+	o.members, o.failed = h.opt.first(m.Members), m.Failed
 	o.Addr, o.Secret, o.Key, o.Again = h.id.Addr(), "", nil, false
 	if o.shared == nil { // else in its turn
 		host, _, _ := net.SplitHostPort(o.Addr)
@@ -98,35 +98,16 @@ func (h *hub) miss(m rendezvous.Miss) { Gone(ID(m.At.ID), m.Member, m.Why) }
 
 // hears reports whether a rank's host is known to acknowledge what is sent to it.
 func (h *hub) hears(rank int) bool {
-	s := h.lobby.seats[rank]
-	return s.ear != nil || s.link.hears(answeredSince)
+	s := h.joined.slots[rank]
+	return s.direct != nil || s.link.hears(answeredSince)
 }
 
 // reach reports whether the host of a rank answers this process.
 func (h *hub) reach(ctx context.Context, rank int) bool {
 	d := net.Dialer{}
-	s := h.lobby.seats[rank]
+	s := h.joined.slots[rank]
 	if at, ok := s.link.conn.LocalAddr().(*net.TCPAddr); ok { // by the way that the rank came
 		d.LocalAddr = &net.TCPAddr{IP: at.IP, Zone: at.Zone}
 	}
 	return answers(d.DialContext(ctx, "tcp", s.address()))
 }
-
-// A local is the outside of a group whose ranks are all in this process.
-type local struct{ members []*member }
-
-func (l local) tell(to []int, m message) {
-	for _, rank := range to {
-		l.members[rank].hear(m)
-	}
-}
-
-func (l local) meet(m rendezvous.Meet) rendezvous.Met {
-	return rendezvous.Met{Number: m.Number, Here: Local(len(m.Members))}
-}
-
-func (l local) miss(m rendezvous.Miss)          { m.At.Here.([]Group)[m.Member].(*member).uplink.drop() }
-func (l local) regrouping([]int)                {}
-func (l local) failed(Failure)                  {}
-func (l local) hears(int) bool                  { return true }
-func (l local) reach(context.Context, int) bool { return true }

@@ -64,7 +64,7 @@ func TestPulseIsNobodys(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// mourn names the culprits after the connection to the hub has ended, or who may be one.
+// whyLost names the culprits after the connection to the hub has ended, or who may be one.
 func TestMourn(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	feels := func(errs ...error) func(context.Context) error { // the last for good
@@ -161,7 +161,7 @@ func testFeelAgain(t *testing.T) {
 }
 
 // Close does not wait for an answer about the hub.
-func TestCloseWhileMourning(t *testing.T) {
+func TestCloseWhileAskingWhy(t *testing.T) {
 	m := newMember(2, 4, nil, []int{0})
 	m.uplink.up = func(message) {}
 	asked := make(chan struct{})

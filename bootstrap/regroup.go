@@ -10,17 +10,6 @@ import (
 	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
-// A Regrouping lists the ranks that go on after a failure, and where they meet, or their group if they have met.
-type Regrouping struct {
-	Members []int // ranks of the old group, ascending; their order is that of the new one
-	ID      ID    // the ID that the members have to Join, zero if there is a Group
-	Group   Group // the new group, if all ranks are in one process or the hub's process has died; else nil
-}
-
-// ErrExcluded is the error of Regroup and Meet on a rank that came too late, that the others take for dead, or that
-// does not reach one of them.
-var ErrExcluded = errors.New("the others have gone on without this rank")
-
 // Regroup waits until the coordinator tells which ranks go on.
 func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, error) {
 	if m.uplink.closed() {

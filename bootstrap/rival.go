@@ -4,6 +4,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -17,25 +18,32 @@ import (
 // hails is how often a new hub calls its own address: the kernel chooses who answers.
 const hails = 16
 
+// An identity tells a hub from its rivals.
+type identity struct {
+	name auth.Nonce
+	born uint64 // in ns since 1970
+	stop func() // ends findRivals
+}
+
 // hail is this hub's answer to a claim.
 func (h *hub) hail() *rendezvous.Hail {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &rendezvous.Hail{Name: h.name[:], Began: h.born, Waits: h.coordinator == nil && h.verdict == nil && !h.stopped,
-		Pid: os.Getpid(), Host: hostname()}
+	return &rendezvous.Hail{Name: h.self.name[:], Began: h.self.born, Pid: os.Getpid(), Host: hostname(),
+		Waits: h.coordinator == nil && h.verdict == nil && !h.stopped}
 }
 
 // findRivals ends this hub if an older one in another process waits for ranks with the same ID.
 func (h *hub) findRivals() {
-	at, ok := h.ln.Addr().(*net.TCPAddr)
+	at, ok := h.entry.ln.Addr().(*net.TCPAddr)
 	if !ok || h.opt.shared != nil { // nobody else has the caller's own Listener
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
-	h.closeCalls = cancel
+	h.self.stop = cancel
 	for range hails {
 		h.wg.Go(func() {
-			if r, err := h.call(ctx, at.String()); err == nil {
+			if r, err := h.self.call(ctx, h.id, h.opt.TLS, at.String()); err == nil {
 				h.met(r)
 			}
 		})
@@ -43,22 +51,21 @@ func (h *hub) findRivals() {
 }
 
 // call asks which hub answers at an address.
-func (h *hub) call(ctx context.Context, at string) (*rendezvous.Hail, error) {
-	j := &joiner{id: h.id, opt: JoinOptions{TLS: h.opt.TLS}}
-	below, err := j.dial(ctx, at)
+func (i *identity) call(ctx context.Context, id ID, tls *TLS, at string) (*rendezvous.Hail, error) {
+	below, err := new(net.Dialer).DialContext(ctx, "tcp", at)
 	if err != nil {
 		return nil, err
 	}
 	defer below.Close()
 	defer context.AfterFunc(ctx, func() { below.Close() })()
 	conn := below
-	if h.opt.TLS != nil {
-		if conn, err = h.opt.TLS.Client(conn); err != nil {
+	if tls != nil {
+		if conn, err = tls.Client(conn); err != nil {
 			return nil, err
 		}
 	}
-	me := &rendezvous.Claim{Size: 1, Pid: os.Getpid(), Host: hostname(), Rival: h.name[:]}
-	answer, err := auth.Call(conn, h.id.key(), protocol, rendezvous.Append(nil, me))
+	me := &rendezvous.Claim{Size: 1, Pid: os.Getpid(), Host: hostname(), Rival: i.name[:]}
+	answer, err := auth.Call(conn, id.key(), protocol, rendezvous.Append(nil, me))
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +73,12 @@ func (h *hub) call(ctx context.Context, at string) (*rendezvous.Hail, error) {
 	return r, rendezvous.Parse(answer, r)
 }
 
-// met notes which hub has answered.
+// met notes which hub has answered: the older one of two goes on.
 func (h *hub) met(r *rendezvous.Hail) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !r.Waits || !h.after(r) || h.coordinator != nil || h.verdict != nil || h.stopped {
+	older := cmp.Or(cmp.Compare(r.Began, h.self.born), bytes.Compare(r.Name, h.self.name[:])) < 0
+	if !r.Waits || !older || h.coordinator != nil || h.verdict != nil || h.stopped {
 		return
 	}
 	h.refuseAll(conflict("process %d on %s has served the meeting point %s of this job since %s, and waits for its "+
@@ -78,22 +86,11 @@ func (h *hub) met(r *rendezvous.Hail) {
 		"(RINGO_COMM_ID, MASTER_PORT)", r.Pid, r.Host, h.id.Addr(), time.Unix(0, int64(r.Began)).Format(time.TimeOnly)))
 }
 
-// after reports whether the hub that has answered is the older one.
-func (h *hub) after(r *rendezvous.Hail) bool {
-	return r.Began < h.born || r.Began == h.born && bytes.Compare(r.Name, h.name[:]) < 0
-}
-
 // visited notes a hub that has called this one.
 func (h *hub) visited(c *rendezvous.Claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !bytes.Equal(c.Rival, h.name[:]) {
+	if !bytes.Equal(c.Rival, h.self.name[:]) {
 		h.rival = fmt.Sprintf("; process %d on %s serves the same meeting point, and may have some of them", c.Pid, c.Host)
 	}
-}
-
-// hostname is the name of this host, for messages.
-func hostname() string {
-	host, _ := os.Hostname()
-	return host[:min(len(host), 255)]
 }

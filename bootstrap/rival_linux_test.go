@@ -54,7 +54,7 @@ func TestMet(t *testing.T) {
 	} {
 		id, _ := hubAt(t)
 		h := hubOf(id)
-		h.name, h.born = auth.Nonce{1}, 5
+		h.self.name, h.self.born = auth.Nonce{1}, 5
 		tt.hail.Name = append(tt.hail.Name, make([]byte, auth.NonceLen-1)...)
 		var got rendezvous.Hail
 		require.NoError(t, rendezvous.Parse(rendezvous.Append(nil, &tt.hail), &got))

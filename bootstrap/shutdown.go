@@ -16,26 +16,12 @@ const (
 	Apart = rendezvous.Apart // the rank has closed the memory of other ranks that it had open
 )
 
-// shutdown is how far a member knows that all ranks have parted.
-type shutdown struct {
-	stays bool          // this rank has left by Leave, and waits for the others
-	stage int           // the last that all ranks have come to
-	heard chan struct{} // closed and replaced when stage grows
-}
-
-// reach notes that all ranks have come to a stage.
-func (s *shutdown) reach(stage int) {
-	s.stage = max(s.stage, stage)
-	close(s.heard)
-	s.heard = make(chan struct{})
-}
-
 // Leave says goodbye, and keeps the connection to the others for Part.
 func (m *member) Leave() { m.leave(true) }
 
 // leave says goodbye, once.
 func (m *member) leave(stays bool) {
-	m.leaveOnce.Do(func() {
+	m.shutdown.leave.Do(func() {
 		m.mu.Lock()
 		m.shutdown.stays = stays
 		m.uplink.leave()

@@ -10,90 +10,11 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"slices"
-	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
-
-// successors are the first ranks with a port at which others meet if the hub's process has died: at the first that
-// lives. The port is open since the rank joined, and serves nobody as long as the hub lives.
-func (l *lobby) successors() (all []rendezvous.RankAddr) {
-	for r := 0; r < l.size && len(all) < rendezvous.MaxSuccessors; r++ {
-		s := l.seats[r]
-		host, _, err := net.SplitHostPort(s.from)
-		if s.Port > 0 && err == nil {
-			all = append(all, rendezvous.RankAddr{Rank: r, Addr: net.JoinHostPort(host, strconv.Itoa(s.Port))})
-		}
-	}
-	return all
-}
-
-// claimPort opens the port of a rank that may be a successor, at the address near, which the hub can reach. It returns
-// the number of the port, 0 if there is none.
-func (j *joiner) claimPort(near net.Addr) int {
-	at, ok := near.(*net.TCPAddr)
-	if !ok || j.opt.Dial != nil || hubOf(j.id) != nil {
-		return 0
-	}
-	for j.port == nil {
-		ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: at.IP, Zone: at.Zone})
-		if err != nil {
-			return 0
-		}
-		if slices.Contains(j.opt.ports, portIn(ln.Addr().String())) {
-			defer ln.Close() // after another was found
-			continue
-		}
-		j.port = ln
-	}
-	return j.port.Addr().(*net.TCPAddr).Port
-}
-
-// portIn is the port of host:port.
-func portIn(address string) string {
-	_, port, _ := net.SplitHostPort(address)
-	return port
-}
-
-func (j *joiner) closePorts() {
-	for _, ln := range []net.Listener{j.port, j.witness} {
-		if ln != nil {
-			ln.Close()
-		}
-	}
-}
-
-// A succession holds the means of a rank to go on without the hub.
-type succession struct {
-	successors []rendezvous.RankAddr
-	port       net.Listener  // nil if this rank is no successor
-	opt        JoinOptions   // for the group that goes on
-	known      chan struct{} // closed when it is known why the connection to the hub has ended, as far as possible
-	once       sync.Once
-	hubDied    bool // the process that serves the hub has died
-}
-
-// tell says that it is known why the connection to the hub has ended.
-func (s *succession) tell() { s.once.Do(func() { close(s.known) }) }
-
-// prepare gives the member its means to go on.
-func (j *joiner) prepare(m *member, start *rendezvous.Start) {
-	s := &m.succession
-	s.successors, s.opt = start.Successors, j.opt
-	s.opt.ports = []string{portIn(j.id.Addr()), strconv.Itoa(start.Pulse)}
-	for _, h := range start.Successors {
-		s.opt.ports = append(s.opt.ports, portIn(h.Addr))
-	}
-	if slices.ContainsFunc(start.Successors, func(h rendezvous.RankAddr) bool { return h.Rank == m.rank }) {
-		s.port = j.port
-	} else if j.port != nil {
-		j.port.Close()
-	}
-}
 
 // takePort returns the successor's port once, then nil.
 func (m *member) takePort() net.Listener {

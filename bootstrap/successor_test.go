@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An heir goes on only with more than half of the ranks that may live: the others may have gone on without this heir.
-func TestHeirAlone(t *testing.T) {
+// A successor goes on only with more than half of the ranks that may live: the others may have gone on without it.
+func TestSuccessorAlone(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]string{
 		2: "",

@@ -14,14 +14,14 @@ import (
 
 // One rank of each host but the hub's is a witness, for all others there.
 func TestWhoIsAWitness(t *testing.T) {
-	l := lobby{size: 6, seats: map[int]*seat{}}
+	l := joinSet{size: 6, slots: map[int]*slot{}}
 	for r, host := range []int{0, 1, 1, 2, 0, 3} {
-		s := &seat{Claim: rendezvous.Claim{Rank: r, Machine: fmt.Sprint("host ", host), Witness: 7, Hosts: r == 4},
+		s := &slot{Claim: rendezvous.Claim{Rank: r, Machine: fmt.Sprint("host ", host), Witness: 7, Hosts: r == 4},
 			from: fmt.Sprintf("10.0.0.%d:1", host)}
 		if host == 3 {
 			s.Witness = 0 // it has no port
 		}
-		l.seats[r] = s
+		l.slots[r] = s
 	}
 	g := l.land("another")
 	require.Equal(t, []int{0, 1, 1, 2, 0, 3}, g.Places)

@@ -126,10 +126,10 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 	var begin []func() // when all is made
 	inside := func(rank int) bool { return slices.Contains(hosts, rank) }
 	land := rendezvous.Land{Places: places, Hub: hub}
-	l := &lobby{size: n, seats: map[int]*seat{}}
+	l := &joinSet{size: n, slots: map[int]*slot{}}
 	for rank, p := range places {
 		land.Addresses = append(land.Addresses, fmt.Sprint(p, ":1"))
-		l.seats[rank] = &seat{Claim: rendezvous.Claim{Rank: rank, Witness: 1}, from: fmt.Sprint(p, ":", rank)}
+		l.slots[rank] = &slot{Claim: rendezvous.Claim{Rank: rank, Witness: 1}, from: fmt.Sprint(p, ":", rank)}
 	}
 	l.appointWitnesses(&land, starts)
 	r := newCoordinator(rendezvous.Config{Size: n, Hosts: hosts, Land: land}, &world{local: local{members}, ways: ways,
@@ -200,7 +200,7 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 				return s, true
 			}
 			w.lookout.witness.tell(a)
-			s = *w.lookout.witness.look(w)
+			s = *w.lookout.witness.look(func() rendezvous.Sight { return w.lookout.sees(w.uplink.open) })
 			return s, ways.pass(ctx, p, place(address))
 		}
 		// Each end finds out for itself, unless the cut is over before.

@@ -174,7 +174,29 @@ func entries[T any](c *Coder, v *[]T, n int, each func(*Coder, *T)) {
 	}
 }
 
-func (c *Coder) ranks(v *[]int) { list(c, v, max(len(c.b)-4, 0)/4, (*Coder).rank) }
+// all codes fields, each by its type; an int is a rank.
+func (c *Coder) all(fields ...any) {
+	for _, f := range fields {
+		switch f := f.(type) {
+		case *uint64:
+			c.long(f)
+		case *int:
+			c.rank(f)
+		case *bool:
+			c.flag(f)
+		case *string:
+			c.text(f)
+		case *time.Duration:
+			c.duration(f)
+		case *[]int:
+			list(c, f, max(len(c.b)-4, 0)/4, (*Coder).rank)
+		case *[16]byte:
+			c.fixed(f[:])
+		case Coded:
+			f.code(c)
+		}
+	}
+}
 
 // optional codes whether a value is there, and the value.
 func optional[T any](c *Coder, v **T, code func(*Coder, *T)) {

@@ -7,4 +7,6 @@
 //
 // The parts of the machine know each other only downwards: each of gathers, calls, stages, cuts, rounds and inquiries
 // decides by itself, and the machine brings them together.
+//
+// Of it nothing here is promised to other modules, but for the types that package bootstrap names too.
 package rendezvous

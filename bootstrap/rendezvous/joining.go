@@ -33,10 +33,7 @@ func (m *Claim) code(c *Coder) {
 	c.rank(&m.Rank)
 	c.short(&m.Size)
 	c.short(&m.Pid)
-	c.flag(&m.Hosts)
-	c.text(&m.Host)
-	c.text(&m.Machine)
-	c.flag(&m.Partial)
+	c.all(&m.Hosts, &m.Host, &m.Machine, &m.Partial)
 	c.blob(&m.Card, MaxCard)
 	c.count(&m.Port, math.MaxUint16)
 	c.count(&m.Witness, math.MaxUint16)
@@ -55,8 +52,7 @@ type Hail struct {
 
 func (m *Hail) code(c *Coder) {
 	c.blob(&m.Name, nonceLen)
-	c.long(&m.Began)
-	c.flag(&m.Waits)
+	c.all(&m.Began, &m.Waits)
 	c.short(&m.Pid)
 	c.text(&m.Host)
 }
@@ -83,9 +79,7 @@ const (
 
 func (m *Refusal) code(c *Coder) {
 	octet(c, &m.Cause)
-	c.rank(&m.Rank)
-	c.ranks(&m.Missing)
-	c.text(&m.Reason)
+	c.all(&m.Rank, &m.Missing, &m.Reason)
 }
 
 // Welcome says that the rank has its place and waits for the others.
@@ -112,23 +106,17 @@ type RankAddr struct {
 	Addr string
 }
 
-func (m *RankAddr) code(c *Coder) {
-	c.rank(&m.Rank)
-	c.text(&m.Addr)
-}
+func (m *RankAddr) code(c *Coder) { c.all(&m.Rank, &m.Addr) }
 
 func (m *Start) code(c *Coder) {
 	at := func(c *Coder, h *RankAddr) { h.code(c) }
 	c.fixed(m.Salt[:])
-	c.ranks(&m.Hosts)
-	c.rank(&m.Head)
+	c.all(&m.Hosts, &m.Head)
 	c.short(&m.Takers)
 	c.flag(&m.Apart)
 	c.count(&m.Pulse, math.MaxUint16)
 	list(c, &m.Successors, MaxSuccessors, at)
-	c.ranks(&m.Here)
-	c.ranks(&m.There)
-	c.flag(&m.Witness)
+	c.all(&m.Here, &m.There, &m.Witness)
 	list(c, &m.Witnesses, MaxWitnesses, at)
 }
 
@@ -140,12 +128,7 @@ type GiveUp struct {
 	Reason  string // with Dead
 }
 
-func (m *GiveUp) code(c *Coder) {
-	c.flag(&m.Timeout)
-	c.duration(&m.Waited)
-	c.ranks(&m.Dead)
-	c.text(&m.Reason)
-}
+func (m *GiveUp) code(c *Coder) { c.all(&m.Timeout, &m.Waited, &m.Dead, &m.Reason) }
 
 // A Roster tells the ranks of a partial group who has come, before the start.
 type Roster struct {
@@ -156,9 +139,9 @@ type Roster struct {
 
 func (m *Roster) code(c *Coder) {
 	away := slices.Sorted(maps.Keys(m.Away))
-	c.ranks(&m.Came)
+	c.all(&m.Came)
 	c.parts(&m.Cards)
-	c.ranks(&away)
+	c.all(&away)
 	if c.reading {
 		m.Away = map[int]string{}
 	}
@@ -176,10 +159,7 @@ type Ask struct {
 	Lost bool // the host has lost the hub
 }
 
-func (m *Ask) code(c *Coder) {
-	c.rank(&m.Home)
-	c.flag(&m.Lost)
-}
+func (m *Ask) code(c *Coder) { c.all(&m.Home, &m.Lost) }
 
 // A Statement is what a witness says of the hub, and which hosts have told it that they have lost the hub. Hosts are
 // named by the rank that stands for them.
@@ -199,5 +179,5 @@ const (
 
 func (m *Statement) code(c *Coder) {
 	octet(c, &m.Seen)
-	c.ranks(&m.Told)
+	c.all(&m.Told)
 }

@@ -43,10 +43,7 @@ type Withdraw struct {
 	Reason string
 }
 
-func (m *Withdraw) code(c *Coder) {
-	c.long(&m.Seq)
-	c.text(&m.Reason)
-}
+func (m *Withdraw) code(c *Coder) { c.all(&m.Seq, &m.Reason) }
 
 // Withdrawn says that the Seq-th AllGather has failed for all, because Rank gave it up.
 type Withdrawn struct {
@@ -56,12 +53,7 @@ type Withdrawn struct {
 	Reason  string
 }
 
-func (m *Withdrawn) code(c *Coder) {
-	c.long(&m.Seq)
-	c.rank(&m.Rank)
-	c.ranks(&m.Missing)
-	c.text(&m.Reason)
-}
+func (m *Withdrawn) code(c *Coder) { c.all(&m.Seq, &m.Rank, &m.Missing, &m.Reason) }
 
 // Fail says that this rank cannot go on, for the Reason.
 type Fail struct {
@@ -72,10 +64,7 @@ type Fail struct {
 }
 
 func (m *Fail) code(c *Coder) {
-	c.text(&m.Reason)
-	c.ranks(&m.Culprits)
-	c.flag(&m.Broken)
-	c.flag(&m.Silent)
+	c.all(&m.Reason, &m.Culprits, &m.Broken, &m.Silent)
 	n := len(m.Culprits)
 	c.check(!m.Broken || n == 1 || n == 2)
 }
@@ -84,20 +73,9 @@ func (m *Fail) code(c *Coder) {
 type Failed struct{ Failure }
 
 func (m *Failed) code(c *Coder) {
-	c.rank(&m.Rank)
-	c.flag(&m.Died)
-	c.text(&m.Reason)
-	c.ranks(&m.Culprits)
-	c.ranks(&m.Candidates)
-	c.flag(&m.Path)
-	c.flag(&m.Left)
-	c.long(&m.Number)
+	c.all(&m.Rank, &m.Died, &m.Reason, &m.Culprits, &m.Candidates, &m.Path, &m.Left, &m.Number)
 	optional(c, &m.Disagree, func(c *Coder, d *Disagreement) {
-		c.long(&d.Number)
-		c.rank(&d.RankA)
-		c.rank(&d.RankB)
-		c.fixed(d.CallA[:])
-		c.fixed(d.CallB[:])
+		c.all(&d.Number, &d.RankA, &d.RankB, &d.CallA, &d.CallB)
 		optional(c, &d.Counts, func(c *Coder, d *Differ) {
 			c.rank(&d.Entry)
 			c.integer(&d.A)
@@ -106,11 +84,7 @@ func (m *Failed) code(c *Coder) {
 	})
 	optional(c, &m.Late, func(c *Coder, l *Lateness) {
 		octet(c, &l.Reason)
-		c.ranks(&l.Waiting)
-		c.duration(&l.Waited)
-		c.duration(&l.Still)
-		l.Call.code(c)
-		l.Last.code(c)
+		c.all(&l.Waiting, &l.Waited, &l.Still, &l.Call, &l.Last)
 		c.check(m.blames())
 	})
 }
@@ -134,14 +108,10 @@ type Inquire struct{ Position }
 
 func (m *Inquire) code(c *Coder) {
 	needs := int(m.Needs)
-	c.ranks(&m.Awaits)
+	c.all(&m.Awaits)
 	c.count(&needs, MaxRanks+int(ofRank))
 	m.Needs = Need(needs)
-	list(c, &m.Messages, maxMessages, func(c *Coder, s *Messages) {
-		c.rank(&s.Peer)
-		c.long(&s.Count)
-		c.fixed(s.Call[:])
-	})
+	list(c, &m.Messages, maxMessages, func(c *Coder, s *Messages) { c.all(&s.Peer, &s.Count, &s.Call) })
 	m.Position.code(c)
 }
 
@@ -155,7 +125,7 @@ type There struct{ Known }
 // since.
 type Silent struct{ Ranks []int }
 
-func (m *Silent) code(c *Coder) { c.ranks(&m.Ranks) }
+func (m *Silent) code(c *Coder) { c.all(&m.Ranks) }
 
 // Late says that an operation of this rank has run out of time, or was stopped because one of another rank has;
 // Position.Stop is where.
@@ -163,15 +133,10 @@ type Late struct{ Position }
 
 func (m *Late) code(c *Coder) {
 	s := &m.Stop
-	c.long(&s.Last)
-	c.long(&s.At)
-	c.rank(&s.Peer)
-	c.flag(&s.Sending)
-	c.flag(&s.Unsure)
+	c.all(&s.Last, &s.At, &s.Peer, &s.Sending, &s.Unsure)
 	c.integer(&s.Round)
 	c.integer(&s.Step)
-	c.duration(&s.Waited)
-	c.duration(&s.Still)
+	c.all(&s.Waited, &s.Still)
 	c.check(s.Round >= 0 && s.Step >= 0)
 	m.Position.code(c)
 }
@@ -179,10 +144,7 @@ func (m *Late) code(c *Coder) {
 // Halt makes a rank stop its operation, and answer with Late.
 type Halt struct{ empty }
 
-func (m *Called) code(c *Coder) {
-	c.long(&m.Number)
-	c.fixed(m.Call[:])
-}
+func (m *Called) code(c *Coder) { c.all(&m.Number, &m.Call) }
 
 // code codes the position, without Stop, Awaits, Needs and Messages, which Late and Inquire add.
 func (p *Position) code(c *Coder) {
@@ -203,10 +165,7 @@ type Leave struct {
 	Known
 }
 
-func (m *Leave) code(c *Coder) {
-	c.flag(&m.Stays)
-	m.Known.code(c)
-}
+func (m *Leave) code(c *Coder) { c.all(&m.Stays, &m.Known) }
 
 // Parted says that a rank that stays has come to this stage of parting; as the hub's message, that all ranks have.
 type Parted struct{ Stage int }
@@ -222,10 +181,7 @@ type Known struct {
 	Position
 }
 
-func (m *Known) code(c *Coder) {
-	c.flag(&m.Known)
-	m.Position.code(c)
-}
+func (m *Known) code(c *Coder) { c.all(&m.Known, &m.Position) }
 
 // Gone tells of another rank's goodbye. That rank took part in the AllGathers before Seq and in no later one, and in
 // collectives up to number Last (Unsaid: not known).
@@ -238,11 +194,7 @@ type Gone struct {
 // Unsaid is the Last of a rank that did not tell it.
 const Unsaid = math.MaxUint64
 
-func (m *Gone) code(c *Coder) {
-	c.rank(&m.Rank)
-	c.long(&m.Seq)
-	c.long(&m.Last)
-}
+func (m *Gone) code(c *Coder) { c.all(&m.Rank, &m.Seq, &m.Last) }
 
 // Bye answers Leave: the hub will not take the end of the connection for a death.
 type Bye struct{ empty }
@@ -254,8 +206,7 @@ type Regroup struct {
 }
 
 func (m *Regroup) code(c *Coder) {
-	c.long(&m.Round)
-	c.duration(&m.Wait)
+	c.all(&m.Round, &m.Wait)
 	c.check(m.Wait >= 0)
 }
 
@@ -269,8 +220,7 @@ type Regrouped struct {
 }
 
 func (m *Regrouped) code(c *Coder) {
-	c.long(&m.Round)
-	c.ranks(&m.Members)
+	c.all(&m.Round, &m.Members)
 	c.blob(&m.ID, idLen)
 	c.text(&m.Reason)
 }
@@ -286,8 +236,7 @@ type Knock struct {
 }
 
 func (m *Knock) code(c *Coder) {
-	c.long(&m.Stage)
-	c.ranks(&m.Targets)
+	c.all(&m.Stage, &m.Targets)
 	entries(c, &m.At, len(m.Targets), (*Coder).text)
 }
 
