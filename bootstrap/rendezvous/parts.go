@@ -1,4 +1,4 @@
-package bootstrap
+package rendezvous
 
 import (
 	"bytes"
@@ -20,18 +20,24 @@ const (
 	shortest  = 8       // number of bytes that are taken from the part before
 )
 
-func appendParts(b []byte, parts [][]byte) []byte {
+// parts codes parts of an AllGather.
+func (c *Coder) parts(v *[][]byte) {
+	if c.reading {
+		*v = c.readParts()
+		return
+	}
 	total := 0
-	for _, p := range parts {
+	for _, p := range *v {
 		total += len(p)
 	}
-	b = appendU32(appendU32(b, len(parts)), total)
+	n := len(*v)
+	c.short(&n)
+	c.short(&total)
 	var last []byte
-	for _, p := range parts {
-		b = appendPart(binary.AppendUvarint(b, uint64(len(p))), p, last)
+	for _, p := range *v {
+		c.b = appendPart(binary.AppendUvarint(c.b, uint64(len(p))), p, last)
 		last = p
 	}
-	return b
 }
 
 func appendPart(b, part, last []byte) []byte {
@@ -68,50 +74,52 @@ func match(part, last []byte) (fresh, at, n int) {
 	return len(part), 0, 0
 }
 
-// parts reads what appendParts has written. The parts lie one behind the other.
-func (f *fields) parts() [][]byte {
-	n, total := f.count(maxRanks), f.count(maxGather)
-	if f.bad || n > len(f.b) {
-		f.bad = true
+// readParts reads what parts has written. The parts lie one behind the other.
+func (c *Coder) readParts() [][]byte {
+	var n, total int
+	c.count(&n, MaxRanks)
+	c.count(&total, MaxGather)
+	if c.bad || n > len(c.b) {
+		c.bad = true
 		return nil
 	}
 	parts := make([][]byte, n)
-	all := make([]byte, 0, min(total, 64*min(len(f.b), maxGather/64))) // 64 for each byte that came
+	all := make([]byte, 0, min(total, 64*min(len(c.b), MaxGather/64))) // 64 for each byte that came
 	var last []byte
 	for i := range parts {
-		size := f.uvarint(min(maxBlob, total))
+		size := c.uvarint(min(MaxBlob, total))
 		total -= size
 		begin, from := len(all), 0
-		for len(all)-begin < size && !f.bad {
+		for len(all)-begin < size && !c.bad {
 			left := size - (len(all) - begin)
-			fresh := f.uvarint(left)
-			all = append(all, f.take(fresh)...)
+			fresh := c.uvarint(left)
+			all = append(all, c.take(fresh)...)
 			if left -= fresh; left == 0 {
 				break
 			}
-			from += f.uvarint(len(last) - from)
-			taken := f.uvarint(min(left, len(last)-from))
-			f.bad = f.bad || taken == 0
+			from += c.uvarint(len(last) - from)
+			taken := c.uvarint(min(left, len(last)-from))
+			c.bad = c.bad || taken == 0
 			all = append(all, last[from:from+taken]...)
 			from += taken
 		}
-		if f.bad {
+		if c.bad {
 			return nil
 		}
 		parts[i] = all[begin:len(all):len(all)]
 		last = parts[i]
 	}
-	f.bad = f.bad || total != 0
+	c.bad = c.bad || total != 0
 	return parts
 }
 
 // uvarint reads a number of at most limit.
-func (f *fields) uvarint(limit int) int {
-	v, n := binary.Uvarint(f.b)
-	if f.bad || n <= 0 || v > uint64(max(limit, 0)) {
-		f.bad = true
+func (c *Coder) uvarint(limit int) int {
+	v, n := binary.Uvarint(c.b)
+	if c.bad || n <= 0 || v > uint64(max(limit, 0)) {
+		c.bad = true
 		return 0
 	}
-	f.b = f.b[n:]
+	c.b = c.b[n:]
 	return int(v)
 }

@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/stretchr/testify/require"
 )
 
-// An heir goes on only with more than half of the ranks that may live: the others may have gone on without this heir.
-func TestHeirAlone(t *testing.T) {
+// A successor goes on only with more than half of the ranks that may live: the others may have gone on without it.
+func TestSuccessorAlone(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]string{
 		2: "",
@@ -20,11 +21,11 @@ func TestHeirAlone(t *testing.T) {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		m := newMember(1, size, make([]byte, keyLen), []int{0})
-		m.up = func(message) {}
-		m.estate = estate{heirs: []heir{{1, ln.Addr().String()}}, port: ln}
-		m.hubDied = true
-		close(m.mourned)
-		close(m.ended)
+		m.uplink.up = func(message) {}
+		m.succession.successors, m.succession.port = []rendezvous.RankAddr{{Rank: 1, Addr: ln.Addr().String()}}, ln
+		m.succession.hubDied = true
+		m.succession.tell()
+		m.uplink.end()
 		got, err := m.Regroup(t.Context(), time.Second)
 		if want == "" {
 			require.NoError(t, err)
@@ -50,5 +51,5 @@ func TestClaimPort(t *testing.T) {
 	require.NotZero(t, port)
 	require.LessOrEqual(t, port%10, 2)
 	require.Equal(t, port, j.claimPort(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}), "one port a rank")
-	j.closePort()
+	j.closePorts()
 }

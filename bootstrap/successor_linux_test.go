@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The heir dies with the hub's process: the others do not wait for the heir.
+// The successor dies with the hub's process: the others do not wait for it.
 func TestHeirDies(t *testing.T) {
 	t.Parallel()
 	ranks := startRanks(t, 5, "shrink")
