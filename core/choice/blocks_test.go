@@ -3,6 +3,7 @@
 package choice
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -182,7 +183,9 @@ func TestNarrowDirect(t *testing.T) {
 				c.Budget.Narrow, want = true, test.narrow
 			}
 			q := Question{Kind: test.kind, Bytes: test.bytes / test.kind.Shares(2), Type: kernels.Float32, OnGPU: true}
-			require.Equal(t, want, c.Choose(q).By, "%v of %d bytes, narrow %v", test.kind, test.bytes, narrow)
+			ans := c.Choose(q)
+			require.Equal(t, want, ans.By, "%v of %d bytes, narrow %v", test.kind, test.bytes, narrow)
+			require.Equal(t, want != test.wide, strings.HasSuffix(ans.reason(), leftOut), ans.reason())
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestChosenIsNearTheBest(t *testing.T) {
 		hosts, wire, kind, bytes := draw(r), wires[r.IntN(len(wires))], kinds[r.IntN(len(kinds))], 1<<(3+r.IntN(20))
 		c := &costs{layout: newLayout(hosts, wire, slices.Max(hosts))}
 		c.few = c.samples(wire)
-		chosen := c.find(kind, bytes)
+		chosen, _ := c.find(kind, bytes)
 		one := result{hosts, wire, kind, bytes, chosen.String(), "", math.Inf(1)}
 		least := math.Inf(1)
 		for _, table := range tables(kind) {

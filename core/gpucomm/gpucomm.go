@@ -103,19 +103,13 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	return g, "", nil
 }
 
-// lingerNarrow is for schedules of few lanes. Measured beside products of matrices and in steps of training:
-// docs/gpu-inside.md, "Beside matrix products".
-var lingerNarrow = grid.Linger{
-	Time: 20 * time.Microsecond, Blocks: choice.FewLanes, Least: 1 << 20, Most: choice.FewLanesMost,
-}
-
 // openEngine makes the engine, which the estate gives back.
 func (g *Comm) openEngine() error {
 	e, budget := g.estate, g.net.Budget()
 	g.chooser.Budget = budget
 	var linger grid.Linger
-	if budget.Narrow {
-		linger = lingerNarrow
+	if lanes := budget.LingerLanes(); lanes > 0 {
+		linger = grid.Linger{Time: choice.LingerTime, Blocks: lanes}
 	}
 	var err error
 	g.engine, err = grid.New(e.driver, e.ctx, e.dev, g.net, grid.Options{
@@ -179,9 +173,8 @@ func (b *base) Notes() []string {
 		notes = append(notes, "GPU memory: schedules go by bulk copies, in few blocks of few threads")
 	}
 	if b.net.Budget().Narrow {
-		l := &lingerNarrow
 		notes = append(notes, fmt.Sprintf("GPU memory: schedules of %d to %d MiB within %v of each other share a kernel",
-			l.Least>>20, l.Most>>20, l.Time))
+			choice.LingerLeast>>20, choice.FewLanesMost>>20, choice.LingerTime))
 	}
 	if b.Life.Rank == 0 && b.Plan != nil {
 		if f := b.net.Fabric(b.chooser.Topo); !b.Plan.Matches(f) {

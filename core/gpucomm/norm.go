@@ -37,7 +37,7 @@ func (q *queue) finishRows(c *call.Call, t *task) error {
 		return err
 	}
 	j, whole, row := t.job(c), normOf(c), c.Norm.Row*t.request.Size
-	q.workplace.now = fold{grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}, gather}
+	q.workplace.now = fold{grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}, gather, &t.answer}
 	finish := func(rows rankorder.Rows) error {
 		n := whole
 		of := func(r mem.Region, n int) mem.Region { return rows.Of(r, n, row) }

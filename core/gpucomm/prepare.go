@@ -91,11 +91,9 @@ func (q *queue) load(c *call.Call, t *task) error {
 	}
 	switch ans.By {
 	case choice.BySchedule:
-		for _, key := range append(q.phases(c, t), r.Key) {
-			_, err := q.program(key)
-			do(err)
-		}
-		do(q.engine.Prepare(r.Reducer))
+		_, err := q.program(r.Key)
+		do(err)
+		do(q.preparePhases(t))
 	case choice.ByKernel:
 		do(q.engine.PrepareDirect(r.Reducer))
 	case choice.ByWindow:

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -19,7 +20,6 @@ type queue struct {
 
 	latest   choice.Latest
 	programs map[choice.Key]*grid.Program
-	phased   map[choice.Key][]choice.Key
 	prepared map[prepared]bool // what PrepareAll has loaded
 	layout   [4][]int          // counts and offsets of the v-variants, reused
 	jobs     []grid.Job        // of the last batch, reused
@@ -31,7 +31,7 @@ type queue struct {
 }
 
 func (q *queue) open() (err error) {
-	q.programs, q.phased, q.prepared = map[choice.Key]*grid.Program{}, map[choice.Key][]choice.Key{}, map[prepared]bool{}
+	q.programs, q.prepared = map[choice.Key]*grid.Program{}, map[prepared]bool{}
 	q.spare = q.upkeep.estate.memory()
 	if q.exchange.meeting, err = q.upkeep.event(); err != nil {
 		return err
@@ -85,10 +85,9 @@ func question(c *call.Call, registered bool) choice.Question {
 
 // dispatch queues a call by what the answer says. The device's context is current.
 func (q *queue) dispatch(c *call.Call, t *task) error {
-	if q.Life.Size == 1 && c.Norm == nil && t.request.Op != kernels.KindPreMulSum && !c.Kind.Variable() {
-		return q.alone(c, t)
-	}
 	switch t.answer.By {
+	case choice.Alone:
+		return q.alone(c, t)
 	case choice.ByWindow, choice.ByCopies:
 		return q.inWindows(c, t)
 	case choice.ByNorm:
@@ -113,15 +112,33 @@ func (q *queue) dispatch(c *call.Call, t *task) error {
 				return err
 			}
 		}
-		if keys := q.phases(c, t); len(keys) > 0 {
-			return q.inPhases(keys, &j)
+		if t.answer.Phases > 0 {
+			return q.inPhases(t, &j)
 		}
-		return q.engine.Run(&j)
+		return q.carry(&j, &t.answer)
 	})
 }
 
-// alone queues the call of a communicator's only rank: a copy, or nothing in place. v-variants are left to the engine,
-// which knows their offsets.
+// carry queues a job for a schedule of the answer, by the way that the answer takes for its facts.
+func (q *queue) carry(j *grid.Job, ans *choice.Answer) error {
+	f, err := q.engine.Facts(j)
+	if err != nil {
+		return err
+	}
+	switch ans.Way(&f) {
+	case collective.ByMessages:
+		return q.engine.RunMessages([]*grid.Job{j})
+	case collective.BySideBySide:
+		return q.engine.RunSideBySide(j)
+	case collective.ByLinger:
+		return q.engine.RunLingering(j)
+	case collective.ByBulk:
+		return q.engine.RunBulk(j)
+	}
+	return q.engine.RunThreads(j)
+}
+
+// alone queues the call of a communicator's only rank: a copy, or nothing in place.
 func (q *queue) alone(c *call.Call, t *task) error {
 	if t.request.Out == 0 || c.In.Ptr() == c.Out.Ptr() {
 		return nil
@@ -171,12 +188,29 @@ func (q *queue) inWindows(c *call.Call, t *task) (err error) {
 		if copies {
 			return q.order.copyStream.instead(q.Device.Driver(), c.Stream, func(s gpu.Stream) error {
 				j.Stream = s
+				if c.Kind == call.AllReduce {
+					if err := q.scatter(&j, t, in, out, c.Bytes()); err != nil {
+						return err
+					}
+				}
 				return q.engine.RunCopies(&j, kernel, in, out, root, c.Bytes())
 			})
 		}
 		j.Event = q.order.endEvent(&t.entry)
 		return q.engine.RunWindow(&j, kernel, in, out, root, c.Bytes())
 	})
+}
+
+// scatter queues the reduce-scatter that an all-reduce by copy engines begins with.
+func (q *queue) scatter(j *grid.Job, t *task, in, out grid.WindowOffset, bytes int) error {
+	half, err := q.engine.ScatterJob(j, in, out, bytes)
+	if err != nil {
+		return err
+	}
+	if err := q.engine.Prepare(half.Reducer); err != nil {
+		return err
+	}
+	return q.carry(half, &t.answer)
 }
 
 // copyIn queues a copy of In to scratch memory, and has the job read that: Out is the same

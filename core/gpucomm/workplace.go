@@ -29,8 +29,9 @@ type workplace struct {
 
 // A fold is the task of a reduction in order of rank, while rankorder calls the workplace for it.
 type fold struct {
-	job    grid.Job  // what is the same in all jobs
-	gather call.Algo // of all-gathers
+	job    grid.Job       // what is the same in all jobs
+	gather call.Algo      // of all-gathers
+	answer *choice.Answer // of the call
 }
 
 // roomOnDevice is how many bytes of GPU memory hold shares: enough that launching the kernels
@@ -82,7 +83,7 @@ func (q *queue) inOrder(c *call.Call, t *task) error {
 		return err
 	}
 	j := t.job(c)
-	q.workplace.now = fold{grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}, gather}
+	q.workplace.now = fold{grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}, gather, &t.answer}
 	return q.order.after(&t.entry, func() error { return q.reduction.Run(t.request, c.Kind, j.In, j.Out) })
 }
 
@@ -151,7 +152,7 @@ func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 	j := p.now.job
 	j.Program, j.In, j.Out, j.InL, j.OutL = program, in, out, inL, outL
 	p.now.job.Continues = true // the next Move
-	return p.q.engine.Run(&j)
+	return p.q.carry(&j, p.now.answer)
 }
 
 func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {

@@ -1,5 +1,3 @@
-// Modules of PTX: which one a program needs, and loading it once for all Engines of a context.
-
 package grid
 
 import (
@@ -36,73 +34,66 @@ type module struct {
 	rows                  cuda.Function // of norms
 }
 
-// shared gives the module of a key, which may not be loaded yet.
-func (e *Engine) shared(key moduleKey) *module {
-	m, _ := cuda.Stored(e.store, key, func() (*module, error) { return new(module), nil }, func(m *module) error {
+// modules are the modules that an Engine has loaded.
+type modules struct {
+	memory     *memory
+	text       textFunc
+	capability int // of the device
+	ranks      int
+	dynamic    map[string]int // bytes of dynamic shared memory, by source, where it is more than a kernel has unasked
+	found      map[moduleKey]*module
+	latest     latest
+	finish     *device.Combiner
+}
+
+func (s *modules) close() error {
+	clear(s.found)
+	s.latest = latest{}
+	if s.finish == nil {
+		return nil
+	}
+	c := s.finish
+	s.finish = nil
+	return c.Close()
+}
+
+// stored returns the module of a key, which may not be loaded yet.
+func (s *modules) stored(key moduleKey) *module {
+	m, _ := cuda.Stored(s.memory.store, key, func() (*module, error) { return new(module), nil }, func(m *module) error {
 		if m.handle == 0 {
 			return nil
 		}
-		return e.driver.ModuleUnload(m.handle)
+		return s.memory.driver.ModuleUnload(m.handle)
 	})
 	return m
 }
 
-// Prepare loads the kernels that programs with a Reducer need, or those that copy if
-// it is nil, so that no Run has to. A Run that misses one loads it, which takes about
-// 0.1 s.
-func (e *Engine) Prepare(r *kernels.Reducer) error {
-	_, p, err := e.kernel(r)
-	if err == nil && p.Finishes {
-		_, err = e.finisher(r)
-	}
-	if err == nil {
-		_, err = e.bulkModule(r, 0)
-	}
-	return err
-}
-
-// PrepareCopies loads all kernels that only copy: the interpreter's, and direct and
-// window kernels where there are any. Call it before any kernel runs: loading may wait
-// for the running kernels of the context, and these may wait for a rank that this
-// thread calls only after the load.
-func (e *Engine) PrepareCopies() error {
-	return errors.Join(e.Prepare(nil), ignore(e.PrepareDirect(nil), ErrNoDirect),
-		ignore(e.PrepareWindow(nil), ErrNoWindow))
-}
-
-func ignore(err, what error) error {
-	if errors.Is(err, what) {
-		return nil
-	}
-	return err
-}
-
 // finisher is the kernel that ends an average of integers.
-func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
-	if e.finish == nil {
-		c, err := device.Borrow(e.driver, e.ctx)
+func (s *modules) finisher(r *kernels.Reducer) (device.Kernel, error) {
+	if s.finish == nil {
+		c, err := device.Borrow(s.memory.driver, s.memory.ctx)
 		if err != nil {
 			return device.Kernel{}, err
 		}
-		e.finish = c
+		s.finish = c
 	}
-	return e.finish.Kernel(r)
+	return s.finish.Kernel(r)
 }
 
 // kernel finds or loads the interpreter for a Reducer, nil to copy.
-func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
-	return e.module(r, "run")
+func (s *modules) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
+	return s.module(r, "run")
 }
 
 // module finds or loads the module of a source of kernels/cuda for a Reducer, nil to copy. "rows" is "norm" for any
 // number of ranks.
-func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
-	if l := &e.latest; l.m != nil && l.r == r && l.source == source {
+func (s *modules) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
+	if l := &s.latest; l.m != nil && l.r == r && l.source == source {
 		return l.m, l.p, nil
 	}
-	m, p, err := e.find(r, source)
+	m, p, err := s.find(r, source)
 	if err == nil {
-		e.latest = latest{r, source, m, p}
+		s.latest = latest{r, source, m, p}
 	}
 	return m, p, err
 }
@@ -116,13 +107,13 @@ type latest struct {
 }
 
 // find is module without a look at latest.
-func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
+func (s *modules) find(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
 	if source == "rows" { // the module of norms for any number of ranks
 		key.source = "norm"
 	}
 	if source == "direct" || source == "many" || source == "norm" {
-		key.ranks = e.ranks
+		key.ranks = s.ranks
 	}
 	var p kernels.Program
 	if r != nil {
@@ -133,7 +124,7 @@ func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Progr
 		}
 		key.t, key.op = r.Type(), p.Op
 	}
-	if m := e.modules[key]; m != nil {
+	if m := s.found[key]; m != nil {
 		return m, p, nil
 	}
 	variants, all := key.variants(), key
@@ -141,11 +132,11 @@ func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Progr
 	if len(variants) > 0 {
 		all.ranks = variants[0].Ranks
 	}
-	m := e.shared(all)
-	if err := e.quietly(func() error { return e.load(m, variants) }); err != nil {
-		return nil, p, fmt.Errorf("grid: device %d: %w", e.dev, err)
+	m := s.stored(all)
+	if err := s.memory.quietly(func() error { return s.load(m, variants) }); err != nil {
+		return nil, p, fmt.Errorf("grid: device %d: %w", s.memory.dev, err)
 	}
-	e.modules[key] = m
+	s.found[key] = m
 	return m, p, nil
 }
 
@@ -178,7 +169,7 @@ func (k moduleKey) variants() []ptx.Name {
 
 // load takes the first variant that the device has the instructions for and the
 // driver takes.
-func (e *Engine) load(m *module, variants []ptx.Name) error {
+func (s *modules) load(m *module, variants []ptx.Name) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handle != 0 {
@@ -186,28 +177,29 @@ func (e *Engine) load(m *module, variants []ptx.Name) error {
 	}
 	var errs []error
 	for _, name := range variants {
-		if name.SM > e.capability {
+		if name.SM > s.capability {
 			continue
 		}
-		err := e.loadVariant(m, name)
+		err := s.loadVariant(m, name)
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("%v: %w", name, err))
 	}
 	if errs == nil {
-		return fmt.Errorf("compute capability %d.%d: a GPU of 7.0 (Volta) or newer is needed", e.capability/10,
-			e.capability%10)
+		return fmt.Errorf("compute capability %d.%d: a GPU of 7.0 (Volta) or newer is needed", s.capability/10,
+			s.capability%10)
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Engine) loadVariant(m *module, name ptx.Name) error {
-	text, err := e.text(name)
+func (s *modules) loadVariant(m *module, name ptx.Name) error {
+	d := s.memory.driver
+	text, err := s.text(name)
 	if err != nil {
 		return err
 	}
-	handle, err := e.driver.ModuleLoadData(text)
+	handle, err := d.ModuleLoadData(text)
 	if err != nil {
 		return err
 	}
@@ -227,17 +219,12 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		kernels[ptx.BulkMessages] = &m.messages
 	}
 	for kernel, f := range kernels {
-		if *f, err = e.driver.ModuleGetFunction(handle, kernel); err != nil {
-			return errors.Join(err, e.driver.ModuleUnload(handle))
+		if *f, err = d.ModuleGetFunction(handle, kernel); err != nil {
+			return errors.Join(err, d.ModuleUnload(handle))
 		}
-		if name.Source == ptx.Bulk.Source {
-			if err = e.driver.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, bulkTables+ringTiles*e.bulk.tile); err != nil {
-				return errors.Join(err, e.driver.ModuleUnload(handle))
-			}
-		}
-		if name.Source == "norm" {
-			if err = e.roomForRows(*f); err != nil {
-				return errors.Join(err, e.driver.ModuleUnload(handle))
+		if n := s.dynamic[name.Source]; n > 0 {
+			if err = d.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, n); err != nil {
+				return errors.Join(err, d.ModuleUnload(handle))
 			}
 		}
 	}
