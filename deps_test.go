@@ -62,7 +62,7 @@ var floors = map[string]string{
 	"trace/history":        "internal/setting internal/given trace/judge",
 	"bootstrap":            "bootstrap/rendezvous internal/auth internal/secure internal/setting trace/judge",
 	"bootstrap/rendezvous": "trace/judge trace/history",
-	"bootstrap/launch":     "bootstrap",
+	"bootstrap/launch":     "bootstrap trace/history",
 	"engine":               "sched mem fifo kernels trace transport",
 	"engine/grid":          "engine sched mem fifo kernels kernels/* transport internal/cuda",
 
