@@ -14,7 +14,6 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
-	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // everyWay are ways to carry out an all-reduce of uint8 on GPU memory.
@@ -136,128 +135,6 @@ func (l *doubler) has(v byte, s gpu.Stream) {
 		if b[i] != v {
 			require.Equal(l, v, b[i], "rank %d, byte %d", l.c.Rank(), i)
 		}
-	}
-}
-
-// Operations of a communicator follow each other, whether they are called or captured, on
-// whichever streams they are launched.
-func TestOrderOfGraphs(t *testing.T) {
-	tier.Long(t)
-	for _, w := range tier.Some(2, everyWay()) {
-		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread() // the thread that captures
-			defer runtime.UnlockOSThread()
-			all := w.doublers(t)
-			streams, graphs := make([][]gpu.Stream, 2), make([][]cuda.GraphExec, 2)
-			for i, l := range all {
-				a, b, c := l.stream(), l.stream(), l.stream()
-				streams[i] = []gpu.Stream{a, b, c}
-				one := l.graph(a, func() { l.double(a) })
-				// Two captures at once.
-				l.begin(a)
-				l.begin(b)
-				l.double(a)
-				l.double(b)
-				l.double(a)
-				graphs[i] = []cuda.GraphExec{one, l.end(a), l.end(b)}
-			}
-			for round := range 3 {
-				for i, l := range all {
-					s := streams[i]
-					l.set(1)
-					l.launch(graphs[i][0], s[0]) // one operation
-					l.launch(graphs[i][1], s[1]) // two
-					l.double(s[2])               // beside graphs
-					l.launch(graphs[i][2], s[0]) // one
-					l.launch(graphs[i][0], s[1]) // one
-					l.double(s[2*(round&1)])     // on the stream of the eager call before, or another
-				}
-				for i, l := range all {
-					l.has(128, streams[i][2*(round&1)])
-				}
-			}
-			for i, l := range all {
-				l.destroy(graphs[i]...)
-			}
-		})
-	}
-}
-
-// A capture may go over several streams: the operations on them follow each other.
-func TestOrderInFork(t *testing.T) {
-	for _, w := range tier.Some(3, everyWay()) {
-		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			all := w.doublers(t)
-			last := make([]gpu.Stream, len(all))
-			for i, l := range all {
-				driver, a, b := l.d.Driver(), l.stream(), l.stream()
-				fork, err := l.d.NewEvent()
-				require.NoError(t, err)
-				join, err := l.d.NewEvent()
-				require.NoError(t, err)
-				l.set(1)
-				x := l.graph(a, func() {
-					require.NoError(t, l.d.With(func() error { return cuda.After(driver, b, a, fork) }))
-					l.double(a)
-					l.double(b)
-					l.double(b)
-					l.double(a)
-					require.NoError(t, l.d.With(func() error { return cuda.After(driver, a, b, join) }))
-				})
-				l.launch(x, b)
-				l.double(a)
-				l.destroy(x)
-				l.double(b) // the graph is gone, its launch may be under way
-				last[i] = b
-				require.NoError(t, l.d.DestroyEvent(fork))
-				require.NoError(t, l.d.DestroyEvent(join))
-			}
-			for i, l := range all {
-				l.has(64, last[i])
-			}
-		})
-	}
-}
-
-// Calls that are captured again give the same graph: an executable graph is updated with it, and
-// keeps its place in the order.
-func TestOrderOfUpdatedGraph(t *testing.T) {
-	for _, w := range tier.Some(3, everyWay()) {
-		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			all := w.doublers(t)
-			streams := make([]gpu.Stream, len(all))
-			for i, l := range all {
-				s, driver := l.stream(), l.d.Driver()
-				streams[i] = s
-				l.set(1)
-				twice := func() {
-					l.double(s)
-					l.double(s)
-				}
-				x := l.graph(s, twice)
-				l.double(0) // between the captures
-				l.begin(s)
-				twice()
-				require.NoError(t, l.d.With(func() error {
-					g, err := driver.StreamEndCapture(s)
-					require.NoError(t, err)
-					why, err := driver.GraphExecUpdate(x, g)
-					require.NoError(t, err, "%+v", why)
-					return driver.GraphDestroy(g)
-				}))
-				l.launch(x, s)
-				l.double(0)
-				l.launch(x, s)
-				l.destroy(x)
-			}
-			for i, l := range all {
-				l.has(64, streams[i])
-			}
-		})
 	}
 }
 
