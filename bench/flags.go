@@ -112,70 +112,57 @@ func yesNo(fs *flag.FlagSet, p *bool, names ...string) {
 var allOps = []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.PreMulSum(2), ringo.BitAnd,
 	ringo.BitOr, ringo.BitXor}
 
-func (c *Config) setTypes(list string) error {
-	c.Types = nil
+// listOf reads a list of words that parse knows, in which "all" stands for all.
+func listOf[T fmt.Stringer](what, list string, all []T, parse func(string) (T, error)) (out []T, err error) {
 	for _, s := range strings.Split(list, ",") {
 		if s == "all" {
-			c.Types = append(c.Types, kernels.Types()...)
+			out = append(out, all...)
 			continue
 		}
-		t, err := kernels.ParseType(s)
+		x, err := parse(s)
 		if err != nil {
 			known := []string{"all"}
-			for _, t := range kernels.Types() {
-				known = append(known, t.String())
+			for _, x := range all {
+				known = append(known, x.String())
 			}
-			return cli.Unknown("type", s, known)
+			return nil, cli.Unknown(what, s, known)
 		}
-		c.Types = append(c.Types, t)
+		out = append(out, x)
 	}
-	return nil
+	return out, nil
 }
 
-func (c *Config) setOps(list string) error {
-	c.Ops = nil
-	for _, s := range strings.Split(list, ",") {
-		if s == "all" {
-			c.Ops = append(c.Ops, allOps...)
-			continue
-		}
-		op, err := kernels.ParseOp(s)
-		if err != nil {
-			known := []string{"all"}
-			for _, op := range allOps {
-				known = append(known, op.String())
-			}
-			return cli.Unknown("operator", s, known)
-		}
-		c.Ops = append(c.Ops, op)
-	}
-	return nil
+func (c *Config) setTypes(list string) (err error) {
+	c.Types, err = listOf("type", list, kernels.Types(), kernels.ParseType)
+	return err
+}
+
+func (c *Config) setOps(list string) (err error) {
+	c.Ops, err = listOf("operator", list, allOps, kernels.ParseOp)
+	return err
 }
 
 func (c *Config) setTransport(list string) error {
-	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "ib", "plugin", "p2p"}
-	for _, name := range strings.Split(list, ",") {
-		if !slices.Contains(known, name) {
-			return cli.Unknown("transport", name, known)
-		}
-	}
-	c.Transport = list
-	return nil
+	words := strings.Split(list, ",")
+	err := known("transport", words, "auto", "inproc", "shm", "socket", "tcp", "unix", "ib", "plugin", "p2p")
+	c.Transport = strings.Join(words, ",")
+	return err
 }
 
 func (c *Config) setPeers(list string) error {
 	c.Peers = nil
-	if list == "" {
-		return nil
-	}
-	known := []string{"openmpi", "mpich", "gloo", "nccl"}
-	for _, name := range strings.Split(list, ",") {
-		if !slices.Contains(known, name) {
-			return cli.Unknown("peer", name, known)
-		}
-		if !slices.Contains(c.Peers, name) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name != "" && !slices.Contains(c.Peers, name) {
 			c.Peers = append(c.Peers, name)
 		}
 	}
-	return nil
+	return known("peer", c.Peers, "openmpi", "mpich", "gloo", "nccl")
+}
+
+// known refuses words that are not in a list, and spells the others as it does.
+func known(what string, words []string, list ...string) (err error) {
+	for i := 0; i < len(words) && err == nil; i++ {
+		words[i], err = cli.OneOf(what, words[i], list)
+	}
+	return err
 }
