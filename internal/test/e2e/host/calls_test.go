@@ -243,23 +243,9 @@ func TestInvalid(t *testing.T) {
 	r := mem.Of(x)
 	cases := map[string]ringo.Call{
 		"nil":        {Kind: ringo.KindAllReduce, Count: 1, Type: ringo.Float32},
-		"short in":   {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 9, Type: ringo.Float32},
-		"short out":  {Kind: ringo.KindAllGather, In: r, Out: r, Count: 8, Type: ringo.Float32},
-		"negative":   {Kind: ringo.KindAllReduce, In: r, Out: r, Count: -1, Type: ringo.Float32},
-		"huge":       {Kind: ringo.KindAllReduce, In: r, Out: r, Count: math.MaxInt, Type: ringo.Float32},
-		"type":       {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: 99},
 		"op":         {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: ringo.Float32, Op: ringo.RedOp{Kind: 77}},
 		"op of type": {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: ringo.Float32, Op: ringo.BitAnd},
-		"kind":       {Kind: 99},
-		"root":       {Kind: ringo.KindBroadcast, In: r, Out: r, Count: 1, Type: ringo.Float32, Root: 2},
-		"peer":       {Kind: ringo.KindSend, In: r, Count: 1, Type: ringo.Float32, Peer: -1},
-		"overlap":    {Kind: ringo.KindAllReduce, In: r.Slice(0, 16), Out: r.Slice(4, 16), Count: 4, Type: ringo.Float32},
-		"counts":     {Kind: ringo.KindAllGatherv, In: r, Out: r, Type: ringo.Float32, OutCounts: []int{1}},
 		"device":     {Kind: ringo.KindAllReduce, In: mem.Device(0, 4096, 64), Out: r, Count: 1, Type: ringo.Float32},
-		"own share": {Kind: ringo.KindAlltoAllv, In: r, Out: r, Type: ringo.Float32, InCounts: []int{1, 1},
-			OutCounts: []int{2, 2}},
-		"neg. offsets": {Kind: ringo.KindAlltoAllv, In: r, Out: r, Type: ringo.Float32, InCounts: []int{1, 1},
-			OutCounts: []int{1, 1}, OutOffsets: []int{-1, 0}},
 	}
 	for name, call := range cases {
 		t.Run(name, func(t *testing.T) {
