@@ -113,26 +113,6 @@ func TestParkedEnds(t *testing.T) {
 	}
 }
 
-// TestGuardEndsParked: an abort and a deadline are seen within parkTime.
-func TestGuardEndsParked(t *testing.T) {
-	cause := errors.New("abort")
-	for _, want := range []error{cause, ErrDeadline} {
-		guard := new(Guard)
-		_, c, _ := shared(t, Geometry{Slots: 2, SlotBytes: 64}, Waiting{Guard: guard, Spin: true})
-		time.AfterFunc(10*time.Millisecond, func() {
-			if want == cause {
-				guard.Abort(cause)
-			} else {
-				guard.SetDeadline(1)
-			}
-		})
-		start := time.Now()
-		_, _, err := c.Next()
-		require.ErrorIs(t, err, want)
-		require.Less(t, time.Since(start), tier.Soon(20*time.Second)) // real time; a wait that ignores its Guard never ends
-	}
-}
-
 // TestParkers: a goroutine that sleeps, or is about to, is woken.
 func TestParkers(t *testing.T) {
 	for name, p := range map[string]parker{"shared": sharedParker{}, "local": newLocalParker()} {
