@@ -35,7 +35,7 @@ func (q *calls) prepare(c *call.Call, t *task) (err error) {
 		q.path.placements.add(&t.at)
 		if by == choice.ByCopies && c.Kind == call.AllReduce {
 			if j.Program, err = q.programs.find(shareProgram); err == nil {
-				err = q.engine.Prepare(r.Reducer)
+				err = errors.Join(q.engine.Prepare(r.Reducer), q.engine.PrepareWindow(nil))
 			}
 		}
 	case choice.ByNorm:
