@@ -16,7 +16,7 @@ func AllReduce[T Element](c *Comm, data []T, op RedOp) error {
 
 // AllReduceToOf reduces in [k] of all ranks: every rank gets ⊕ of all in out [k].
 func AllReduceToOf[T Element](out, in []T, op RedOp) *Call {
-	c := sameCounts(KindAllReduce, out, in, len(in), op, 0)
+	c := sameCounts(KindAllReduce, out, in, len(in), op, 0, 0)
 	return &c
 }
 
@@ -27,7 +27,7 @@ func AllReduceTo[T Element](c *Comm, out, in []T, op RedOp) error {
 
 // ReduceOf reduces in [k] of all ranks into out [k] of root. out may be in, and nil on the other ranks.
 func ReduceOf[T Element](out, in []T, op RedOp, root int) *Call {
-	c := sameCounts(KindReduce, out, in, len(in), op, root)
+	c := sameCounts(KindReduce, out, in, len(in), op, root, 0)
 	return &c
 }
 
@@ -46,7 +46,7 @@ func Broadcast[T Element](c *Comm, data []T, root int) error {
 
 // BroadcastToOf copies in [k] of root to out [k] of all ranks; in may be nil on the others.
 func BroadcastToOf[T Element](out, in []T, root int) *Call {
-	c := sameCounts(KindBroadcast, out, in, len(out), RedOp{}, root)
+	c := sameCounts(KindBroadcast, out, in, len(out), RedOp{}, root, 0)
 	return &c
 }
 
@@ -57,7 +57,7 @@ func BroadcastTo[T Element](c *Comm, out, in []T, root int) error {
 
 // AllGatherOf collects in [k] of all ranks, by rank, in out [n·k].
 func AllGatherOf[T Element](out, in []T) *Call {
-	c := sameCounts(KindAllGather, out, in, len(in), RedOp{}, 0)
+	c := sameCounts(KindAllGather, out, in, len(in), RedOp{}, 0, 0)
 	return &c
 }
 
@@ -68,7 +68,7 @@ func AllGather[T Element](c *Comm, out, in []T) error {
 
 // ReduceScatterOf reduces in [n·k] of all ranks and leaves the rank's share in out [k].
 func ReduceScatterOf[T Element](out, in []T, op RedOp) *Call {
-	c := sameCounts(KindReduceScatter, out, in, len(out), op, 0)
+	c := sameCounts(KindReduceScatter, out, in, len(out), op, 0, 0)
 	return &c
 }
 
@@ -80,20 +80,20 @@ func ReduceScatter[T Element](c *Comm, out, in []T, op RedOp) error {
 // AlltoAllOf sends the p-th share of in [n·k] to rank p and collects what the
 // ranks send, by rank, in out [n·k]. ranks is n, the communicator's Size, and no number of elements.
 func AlltoAllOf[T Element](out, in []T, ranks int) *Call {
-	c := sameCounts(KindAlltoAll, out, in, len(in)/max(ranks, 1), RedOp{}, 0)
+	c := sameCounts(KindAlltoAll, out, in, len(in)/max(ranks, 1), RedOp{}, 0, 0)
 	return &c
 }
 
 // AlltoAll sends the p-th share of in [n·k] to rank p and collects what the
 // ranks send, by rank, in out [n·k].
 func AlltoAll[T Element](c *Comm, out, in []T) error {
-	call := sameCounts(KindAlltoAll, out, in, len(in)/max(c.Size(), 1), RedOp{}, 0)
+	call := sameCounts(KindAlltoAll, out, in, len(in)/max(c.Size(), 1), RedOp{}, 0, 0)
 	return c.Do(&call)
 }
 
 // GatherOf collects in [k] of all ranks in out [n·k] of root; out may be nil on the others.
 func GatherOf[T Element](out, in []T, root int) *Call {
-	c := sameCounts(KindGather, out, in, len(in), RedOp{}, root)
+	c := sameCounts(KindGather, out, in, len(in), RedOp{}, root, 0)
 	return &c
 }
 
@@ -104,7 +104,7 @@ func Gather[T Element](c *Comm, out, in []T, root int) error {
 
 // ScatterOf gives each rank its share of in [n·k] of root in out [k]; in may be nil on the others.
 func ScatterOf[T Element](out, in []T, root int) *Call {
-	c := sameCounts(KindScatter, out, in, len(out), RedOp{}, root)
+	c := sameCounts(KindScatter, out, in, len(out), RedOp{}, root, 0)
 	return &c
 }
 
@@ -115,7 +115,7 @@ func Scatter[T Element](c *Comm, out, in []T, root int) error {
 
 // SendOf sends data [k] to peer, which must receive the same number of elements.
 func SendOf[T Element](data []T, peer int) *Call {
-	c := sameCounts[T](KindSend, nil, data, len(data), RedOp{}, peer)
+	c := sameCounts[T](KindSend, nil, data, len(data), RedOp{}, 0, peer)
 	return &c
 }
 
@@ -127,7 +127,7 @@ func Send[T Element](c *Comm, data []T, peer int) error {
 
 // RecvOf receives data [k] from peer, which must send the same number of elements.
 func RecvOf[T Element](data []T, peer int) *Call {
-	c := sameCounts[T](KindRecv, data, nil, len(data), RedOp{}, peer)
+	c := sameCounts[T](KindRecv, data, nil, len(data), RedOp{}, 0, peer)
 	return &c
 }
 
@@ -173,14 +173,9 @@ func Barrier(c *Comm) error {
 	return c.Do(&call)
 }
 
-// sameCounts describes a call that has one count. at is its Root, or its Peer. The functions XOf only call it, so that
-// the compiler inlines them: then the call stays on the stack of the functions X.
-func sameCounts[T Element](kind Kind, out, in []T, count int, op RedOp, at int) Call {
-	c := Call{Kind: kind, In: mem.Of(in), Out: mem.Of(out), Count: count, Type: TypeOf[T](), Op: op, Exact: true}
-	if kind.Pairwise() {
-		c.Peer = at
-	} else {
-		c.Root = at
-	}
-	return c
+// sameCounts describes a call that has one count. The functions XOf only call it, so that the compiler inlines them:
+// then the call stays on the stack of the functions X.
+func sameCounts[T Element](kind Kind, out, in []T, count int, op RedOp, root, peer int) Call {
+	return Call{Kind: kind, In: mem.Of(in), Out: mem.Of(out), Count: count, Type: TypeOf[T](), Op: op, Root: root,
+		Peer: peer, Exact: true}
 }

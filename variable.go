@@ -61,7 +61,7 @@ func Scan[T Element](c *Comm, data []T, op RedOp) error { return ScanTo(c, data,
 
 // ScanToOf is ScanOf of in [k] whose result is in out [k].
 func ScanToOf[T Element](out, in []T, op RedOp) *Call {
-	c := sameCounts(KindScan, out, in, len(in), op, 0)
+	c := sameCounts(KindScan, out, in, len(in), op, 0, 0)
 	return &c
 }
 
