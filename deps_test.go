@@ -77,7 +77,8 @@ var floors = map[string]string{
 		"transport transport/p2p transport/bridge",
 	"core/request":   "core/call core/choice core/life engine kernels sched trace transport",
 	"core/rankorder": "core/call core/choice core/request engine kernels mem",
-	"core/hostcomm":  "core/call core/choice core/life core/paths core/rankorder core/request engine kernels mem sched transport",
+	"core/hostcomm": "core/call core/choice core/life core/paths core/rankorder core/request engine kernels mem sched " +
+		"transport",
 	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap " +
 		"engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
