@@ -62,7 +62,7 @@ func TestBlocks(t *testing.T) {
 				for k := range o.jobs {
 					o.jobs[k].Program.independent = o.jobs[k].Program.independence()
 				}
-				r.forget()
+				r.free()
 			}
 		}
 		for _, d := range []Direct{OneShot, TwoShot, AllToAll} {
@@ -70,15 +70,15 @@ func TestBlocks(t *testing.T) {
 			if d.Reduces() {
 				x.op = &kernels.Sum
 			}
-			o := r.mail(x, uint64(i))
+			o := r.prepareDirect(x, uint64(i))
 			for k := range o.jobs {
 				o.jobs[k].Blocks = blocks
 			}
-			r.resetDirect(o)
-			r.runDirect(o)
+			r.reset(o)
+			r.run(o)
 			has(fmt.Sprint("direct ", d), blocks)
-			r.checkDirect(o)
-			r.forget()
+			r.check(o)
+			r.free()
 		}
 		for _, d := range []Direct{TwoShot, AllGather} {
 			x := directTrial{d: d, t: kernels.Int32, count: 1200}
@@ -86,17 +86,17 @@ func TestBlocks(t *testing.T) {
 				x.op = &kernels.Sum
 			}
 			for _, copies := range []bool{false, true} {
-				o := r.lease(x, copies, uint64(i))
+				o := r.prepareWindow(x, copies, uint64(i))
 				for k := range o.jobs {
 					o.jobs[k].Blocks = blocks
 				}
-				r.resetDirect(o.directRun)
-				r.runWindow(o)
+				r.reset(o)
+				r.run(o)
 				if !copies {
 					has(fmt.Sprint("window ", d), blocks)
 				}
-				r.checkDirect(o.directRun)
-				r.forget()
+				r.check(o)
+				r.free()
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func TestFewBlocksManyTasks(t *testing.T) {
 		require.LessOrEqual(t, m.engine.call.Shared, m.engine.maxShared)
 	}
 	r.check(o)
-	r.forget()
+	r.free()
 }
 
 // TestIndependentButTooMany: independent steps that do not fit into one launch are taken one after the other: a launch
@@ -141,7 +141,7 @@ func TestIndependentButTooMany(t *testing.T) {
 		r.reset(x)
 		r.run(x)
 		r.check(x)
-		r.forget()
+		r.free()
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
-	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -149,89 +148,12 @@ func TestCrossed(t *testing.T) {
 	}
 }
 
-// TestMissing: a rank that never comes leaves the others waiting until the host
-// ends them; then they say for whom they waited, and later work on the stream ends
-// too.
-func TestMissing(t *testing.T) {
-	const n = 3
-	for _, c := range []struct {
-		name  string
-		x     trial
-		rank  int // that is looked at
-		peer  sched.Rank
-		phase string
-	}{
-		{"receiving", allReduce(n), 0, 2, "recv"},
-		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32,
-			count: 2000}, 0, 2, "send"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), options(n))
-			o := r.prepare(c.x, 1)
-			r.reset(o)
-			for range 3 {
-				for i, m := range r.ranks[:n-1] {
-					r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
-				}
-			}
-			m := r.ranks[c.rank]
-			step := r.endStuck(m, 3)
-			require.Equal(t, c.peer, step.Peer)
-			require.Equal(t, c.phase, step.Phase)
-
-			// the context is still usable
-			p, err := uintptr(0), error(nil)
-			r.with(m, func() error {
-				if p, err = r.d.MemAlloc(64); err != nil {
-					return err
-				}
-				return r.d.MemFree(p)
-			})
-		})
-	}
-}
-
-// quiet is a driver whose launches do nothing.
-type quiet struct{ cuda.Driver }
-
-func (quiet) LaunchKernel(cuda.Function, *cuda.Launch, []byte) error { return nil }
-
-// TestRunAllocates: queuing an operation takes nothing from the heap.
-func TestRunAllocates(t *testing.T) {
-	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-	x := allReduce(n)
-	x.t, x.op = kernels.Int32, &kernels.Avg
-	avg := r.prepare(x, 1)
-	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true},
-		9)
-	m := r.ranks[0]
-	m.engine.driver = quiet{r.d}
-	r.with(m, func() error {
-		for _, o := range []*operation{avg, varied} {
-			require.NoError(t, carry(m.engine, &o.jobs[0]))
-			var err error
-			require.Zero(t, testing.AllocsPerRun(20, func() { err = carry(m.engine, &o.jobs[0]) }), o.name)
-			require.NoError(t, err)
-		}
-		return nil
-	})
-}
-
 func TestWrong(t *testing.T) {
 	d := emulated(t, 2, cudaemu.Config{})
 	r := newRig(t, d, small(2), options(2))
 	e := r.ranks[0].engine
 	_, err := e.Compile(ring.AllReduce{N: 3}, 0)
 	require.EqualError(t, err, "grid: a schedule of 3 ranks in a communicator of 2")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{})
-	require.EqualError(t, err, "grid: 0 ranks")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Rank: 2, Ranks: 2})
-	require.EqualError(t, err, "grid: rank 2 of 2")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, Threads: 48})
-	require.ErrorContains(t, err, "blocks of 48 threads")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, MinSlice: 100})
-	require.ErrorContains(t, err, "slices of 100 bytes")
 	user, err := kernels.NewReducer(kernels.Int8, kernels.UserOp("mine", func(kernels.DataType, []byte, []byte) {}), 2)
 	require.NoError(t, err)
 	var invalid *kernels.InvalidError

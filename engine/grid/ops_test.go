@@ -11,7 +11,6 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/ring/direct"
-	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -123,32 +122,6 @@ func TestVaried(t *testing.T) {
 					uint64(i))
 			})
 		}
-	}
-}
-
-// TestSharedDevice has three ranks on one device. All is loaded and allocated before the first kernel waits for
-// another: on hardware loads would wait for that kernel.
-func TestSharedDevice(t *testing.T) {
-	const n = 3
-	d := emulated(t, 1, cudaemu.Config{})
-	r := newRigOn(t, d, 1, small(n), options(n))
-	var all []*operation
-	for _, x := range []trial{
-		{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Avg, count: 700},
-		{name: "tree", schedule: tree.AllReduce{N: n}, t: kernels.Int32, op: &kernels.Avg, count: 700, inPlace: true},
-	} {
-		o := r.prepare(x, 1)
-		for i, m := range r.ranks {
-			require.NoError(t, m.engine.Prepare(o.jobs[i].Reducer))
-		}
-		r.reset(o)
-		all = append(all, o)
-	}
-	for _, o := range all {
-		r.run(o)
-	}
-	for _, o := range all {
-		r.check(o)
 	}
 }
 

@@ -75,11 +75,11 @@ func TestUnlikeWindows(t *testing.T) {
 					if x.d.Reduces() {
 						x.op = &kernels.Sum
 					}
-					o := r.lease(x, false, uint64(i))
-					r.resetDirect(o.directRun)
-					r.runWindow(o)
-					r.checkDirect(o.directRun)
-					r.forget()
+					o := r.prepareWindow(x, false, uint64(i))
+					r.reset(o)
+					r.run(o)
+					r.check(o)
+					r.free()
 				}
 			}
 		})
