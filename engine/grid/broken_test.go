@@ -130,7 +130,7 @@ var breakables = []breakable{
 			return r.prepare(trial{name: "log", schedule: direct.LogAllGather{N: 3}, shares: true, t: kernels.Float32,
 				count: 800}, 1)
 		},
-		all: tier.Some(4, []breakage{
+		all: tier.Some(6, []breakage{
 			{what: "no fences of proxies", pattern: `fence\.proxy\.async\.global;`},
 			{what: "stores are not waited for", pattern: `cp\.async\.bulk\.wait_group \d;`},
 			{what: "stores are waited for until they have read", pattern: `cp\.async\.bulk\.wait_group (\d);`,
@@ -149,7 +149,7 @@ var breakables = []breakable{
 			return r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: 3}, t: kernels.Float32, op: &kernels.Sum,
 				count: 1200}, 1)
 		},
-		all: tier.Some(2, []breakage{
+		all: tier.Some(4, []breakage{
 			{what: "stored without a fence of proxies", pattern: `fence\.proxy\.async\.shared::cta;`},
 			{what: "warps of adders do not wait for their threads",
 				pattern: `(fence\.proxy\.async\.shared::cta;[^b]*)bar\.warp\.sync -1;`, new: "$1"},

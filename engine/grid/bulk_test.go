@@ -3,7 +3,6 @@ package grid
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/ring/tree"
-	"github.com/ringo-go/ringo/sched"
 )
 
 // bulkOptions have several tiles in a slice, and a last one that is shorter.
@@ -35,76 +33,6 @@ func (r *rig) bulky(bulk func(rank int) bool) {
 		}
 		require.NoError(r.t, m.engine.Prepare(nil))
 		require.Equal(r.t, bulk(i), m.engine.Bulk(), "rank %d", i)
-	}
-}
-
-// TestBulkSchedules has every schedule carried out by bulk copies, on all ranks or on every
-// other one, and compares with the host's engine, bit for bit: sums of bfloat16, which round.
-func TestBulkSchedules(t *testing.T) {
-	tier.Long(t)
-	type ranks struct {
-		n   int
-		all bool
-	}
-	for _, test := range tier.Some(5, []ranks{{3, false}, {4, true}, {2, true}, {4, false}, {1, true}}) {
-		n := test.n
-		some := collectives()
-		if n == 4 {
-			some = append(some, hierarchies()...)
-		}
-		// The order of accesses is checked for two ranks, and in TestBulkOrders for more.
-		cfg := cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n != 2)}
-		r := newRig(t, emulated(t, n, cfg), small(n),
-			bulkOptions(n))
-		r.bulky(func(rank int) bool { return test.all || rank%2 == 0 })
-		for i, c := range some {
-			if c.reduces && test == (ranks{4, false}) {
-				continue
-			}
-			r.sub(fmt.Sprintf("%s/%d/all %v", c.name, n, test.all), func() {
-				x := trial{name: c.name, schedule: c.make(n), shares: c.shares, t: kernels.BFloat16, count: 999}
-				if c.reduces {
-					x.op = &kernels.Sum
-				}
-				y := x
-				y.inPlace = c.inPlace
-				z := y
-				z.count, z.in, z.out = 37, 1, 3
-				for k, x := range []trial{z, x, y} {
-					if n < 4 && tier.Pairs() || (i+k)%3 == 0 { // four ranks take long
-						r.try(x, uint64(i))
-					}
-				}
-				if c.shares && (!c.reduces || c.name == "ring reducescatter") && (tier.Pairs() || i%2 == 0) {
-					x.count, x.varied = 555, true
-					r.try(x, uint64(i))
-				}
-			})
-		}
-	}
-}
-
-// TestBulkOps runs every type and reduction through schedules in which contributions are
-// sent as they are or scaled, combined with what came, and combined in place: in tiles and
-// by elements.
-func TestBulkOps(t *testing.T) {
-	tier.Long(t)
-	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), bulkOptions(n))
-	r.bulky(func(int) bool { return true })
-	for i, red := range reductions() {
-		r.sub(red.String(), func() {
-			x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 500/red.t.Size() + 5,
-				in: i % 2}
-			r.try(x, uint64(i))
-			if tier.Pairs() {
-				x.in = 1 - x.in
-				r.try(x, uint64(i))
-			}
-			x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(),
-				inPlace: true}
-			r.try(x, uint64(i))
-		})
 	}
 }
 
@@ -182,28 +110,6 @@ func TestBulkSlots(t *testing.T) {
 				r.sub(fmt.Sprint(seed, x.name), func() { r.try(x, uint64(i)) })
 			}
 		}
-	}
-}
-
-// TestBulkMismatch: ranks with calls of different lengths find out, whether they move by
-// bulk copies or not.
-func TestBulkMismatch(t *testing.T) {
-	const n = 2
-	for _, bulk := range []int{0, 1, 2} {
-		r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), bulkOptions(n))
-		r.bulky(func(rank int) bool { return bulk == 2 || rank == bulk })
-		r.wipe()
-		o := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Float32, count: 400}, 5)
-		o.jobs[1].InL.Total, o.jobs[1].InL.Chunk, o.jobs[1].OutL.Total, o.jobs[1].OutL.Chunk = 20, 20, 40, 20
-		r.reset(o)
-		r.run(o)
-		c := r.ranks[0].engine.Control()
-		require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
-		step, wrong := mismatch(t, c)
-		require.Equal(t, sched.Rank(1), step.Peer)
-		require.Equal(t, 20, int(wrong.GotBytes))
-		r.abort()
-		r.sync()
 	}
 }
 

@@ -8,79 +8,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/transport"
 )
-
-// TestDirectMismatch: ranks that run different direct operations, or one of them
-// a program, find out.
-func TestDirectMismatch(t *testing.T) {
-	const n = 2
-	const number = 1 << 32 // as the device counts
-	run := func(r *rig, d Direct, rank int) error {
-		x := directTrial{d: d, t: kernels.Float32, count: 20}
-		if d.Reduces() {
-			x.op = &kernels.Sum
-		}
-		o := r.prepareDirect(x, 1)
-		r.reset(o)
-		o.jobs[rank].Stamp = transport.Stamp{0, uint64(rank)}
-		return cuda.With(r.d, r.ranks[rank].ctx,
-			func() error { return r.ranks[rank].engine.RunDirect(&o.jobs[rank], d, 0, 80) })
-	}
-	for _, test := range []struct {
-		name   string
-		second func(r *rig) error
-	}{
-		{"direct", func(r *rig) error { return run(r, AllGather, 1) }},
-		{"program", func(r *rig) error {
-			o := r.prepare(trial{name: "broadcast", schedule: ring.Broadcast{N: n}, t: kernels.Float32, count: 10}, 1)
-			r.reset(o)
-			o.jobs[1].Stamp = transport.Stamp{0, 1}
-			return cuda.With(r.d, r.ranks[1].ctx, func() error { return carry(r.ranks[1].engine, &o.jobs[1]) })
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			for turn := range 2 * seeds() {
-				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn), Seed: turn / 2}), mailed(n), options(n))
-				r.wipe()
-				require.NoError(t, run(r, OneShot, 0))
-				require.NoError(t, test.second(r))
-				r.sync()
-				for i, m := range r.ranks {
-					step, wrong := mismatch(t, m.engine.Control())
-					require.EqualValues(t, 1-i, step.Peer)
-					require.Equal(t, transport.Stamp{number, uint64(i)}, wrong.Want)
-					require.Equal(t, transport.Stamp{number, uint64(1 - i)}, wrong.Got)
-					require.True(t, m.engine.Control().Aborted())
-				}
-			}
-		})
-	}
-}
-
-// TestDirectUnsigned: without sign boards lines tell calls apart.
-func TestDirectUnsigned(t *testing.T) {
-	const n = 2
-	for turn := range uint64(2) {
-		r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn)}), mailed(n), options(n))
-		for _, m := range r.ranks {
-			m.engine.signs = 0
-		}
-		o := r.prepareDirect(directTrials(n)[0], 1)
-		r.reset(o)
-		for i := range o.jobs {
-			o.jobs[i].Stamp = transport.Stamp{1, uint64(i)}
-		}
-		r.run(o)
-		r.sync()
-		for i, m := range r.ranks {
-			_, wrong := mismatch(t, m.engine.Control())
-			require.Equal(t, transport.Stamp{1<<32 | 1, uint64(i)}, wrong.Want)
-		}
-	}
-}
 
 // TestDirectGone: of a rank that has left nothing is awaited but data.
 func TestDirectGone(t *testing.T) {

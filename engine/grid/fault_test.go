@@ -3,6 +3,8 @@
 package grid
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,68 +85,131 @@ func allReduce(n int) trial {
 	return trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 900}
 }
 
-// TestMismatch: ranks that run different calls, or the same of different
-// lengths, find out, and say so with both.
+// TestMismatch: ranks that run different calls, or the same of different lengths, find out, and say so with both;
+// whether they move by threads, by bulk copies, or one by each, or by kernels that linger.
 func TestMismatch(t *testing.T) {
 	const n = 2
-	tests := []struct {
+	same, other := transport.Stamp{1<<32 | 1, 5}, transport.Stamp{1<<32 | 1, 77}
+	for _, test := range []struct {
 		name   string
 		change func(j *Job)
 		want   engine.MismatchError
 	}{
 		{"another call", func(j *Job) { j.Stamp = transport.Stamp{1, 77} },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 77}, WantBytes: 256,
-				GotBytes: 256}},
+			engine.MismatchError{Want: same, Got: other, WantBytes: 256, GotBytes: 256}},
 		{"another length", func(j *Job) { j.InL = engine.Even(40, n, 4); j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256,
-				GotBytes: 20}},
+			engine.MismatchError{Want: same, Got: same, WantBytes: 256, GotBytes: 20}},
 		{"nothing at all", func(j *Job) { j.InL = engine.Layout{}; j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256,
-				GotBytes: 0}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-			r.wipe()
-			o := r.prepare(allReduce(n), 5)
-			test.change(&o.jobs[1])
-			r.reset(o)
-			r.run(o)
-			c := r.ranks[0].engine.Control()
-			require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
-			step, wrong := mismatch(t, c)
-			require.Equal(t, sched.Rank(1), step.Peer)
-			require.Equal(t, "recv", step.Phase)
-			if test.want.Got != test.want.Want && wrong.WantBytes == 0 && wrong.GotBytes == 0 {
-				test.want.WantBytes, test.want.GotBytes = 0, 0 // the sign boards told first, and know no lengths
-			}
-			require.Equal(t, test.want, *wrong)
-			require.Eventually(t, c.Aborted, 10*time.Second, time.Millisecond)
-			r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
-			r.sync()
-		})
+			engine.MismatchError{Want: same, Got: same, WantBytes: 256}},
+	} {
+		for _, by := range []string{"threads", "bulk copies", "bulk copies of rank 0", "bulk copies of rank 1", "lingering"} {
+			t.Run(test.name+" by "+by, func(t *testing.T) {
+				o := bulkOptions(n)
+				if by == "lingering" {
+					o = lingering(n, 10*time.Microsecond)
+				}
+				r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), o)
+				r.bulky(func(rank int) bool { return by != "threads" && by != fmt.Sprint("bulk copies of rank ", 1-rank) })
+				r.wipe()
+				x := r.prepare(allReduce(n), 5)
+				test.change(&x.jobs[1])
+				r.reset(x)
+				r.run(x)
+				c := r.ranks[0].engine.Control()
+				require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
+				step, wrong := mismatch(t, c)
+				require.Equal(t, sched.Rank(1), step.Peer)
+				require.Equal(t, "recv", step.Phase)
+				want := test.want
+				if want.Got != want.Want && wrong.WantBytes == 0 && wrong.GotBytes == 0 {
+					want.WantBytes, want.GotBytes = 0, 0 // the sign boards told first, and know no lengths
+				}
+				require.Equal(t, want, *wrong)
+				require.Eventually(t, c.Aborted, 10*time.Second, time.Millisecond)
+				r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
+				r.sync()
+			})
+		}
 	}
 }
 
-// TestCrossed: ranks that wait for each other in different calls find out by
-// themselves.
-func TestCrossed(t *testing.T) {
+// TestDiffer: ranks that run different things, or wait for each other in different calls, find out by themselves, and
+// name both calls where there are sign boards; direct kernels name their own by their lines.
+func TestDiffer(t *testing.T) {
 	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-	for i, m := range r.ranks {
-		x := trial{name: "broadcast", schedule: ring.Broadcast{N: n, Root: sched.Rank(1 - i)}, t: kernels.Float32, count: 10}
-		o := r.prepare(x, 1)
-		r.reset(o)
-		o.jobs[i].Stamp = transport.Stamp{5<<32 | 3, uint64(i)}
-		r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
-		delete(r.programs, x.name)
+	type maker func(r *rig) worker
+	broadcast := func(root sched.Rank) maker {
+		x := trial{name: fmt.Sprint("broadcast ", root), schedule: ring.Broadcast{N: n, Root: root}, t: kernels.Float32,
+			count: 10}
+		return func(r *rig) worker { return r.prepare(x, 1) }
 	}
-	r.sync()
-	for i, m := range r.ranks {
-		step, wrong := mismatch(t, m.engine.Control())
-		require.EqualValues(t, 1-i, step.Peer)
-		require.Equal(t, transport.Stamp{1<<32 | 3, uint64(i)}, wrong.Want)
-		require.Equal(t, transport.Stamp{1<<32 | 3, uint64(1 - i)}, wrong.Got)
+	directly := func(d Direct, op *kernels.RedOp, count int) maker {
+		x := directTrial{d: d, t: kernels.Float32, op: op, count: count}
+		return func(r *rig) worker { return r.prepareDirect(x, 1) }
+	}
+	inWindow := func(d Direct, op *kernels.RedOp, copies bool) maker {
+		x := directTrial{d: d, t: kernels.Float32, op: op, count: 900}
+		return func(r *rig) worker { return r.prepareWindow(x, copies, 1) }
+	}
+	elsewhere := func(r *rig) worker {
+		o := r.prepareWindow(directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 900}, false, 1)
+		for i := range o.in.Window.At {
+			o.in.Window.At[i] -= 16
+		}
+		o.in.Offset, o.out.Offset = o.in.Offset+16, o.out.Offset+16
+		return o
+	}
+	oneShot, sum := directly(OneShot, &kernels.Sum, 20), inWindow(TwoShot, &kernels.Sum, false)
+	for _, test := range []struct {
+		name          string
+		first, second maker
+		signs, names  bool // names: also without signs
+	}{
+		{"crossed", broadcast(1), broadcast(0), true, true},
+		{"direct", oneShot, directly(AllGather, nil, 20), true, true},
+		{"direct and program", oneShot, broadcast(0), true, true},
+		{"direct without signs", oneShot, oneShot, false, true},
+		{"windows", sum, inWindow(AllGather, nil, false), true, true},
+		{"windows and copies", sum, inWindow(AllGather, nil, true), true, true},
+		{"windows and direct", sum, directly(AllGather, nil, 900), true, true},
+		{"windows without signs", sum, inWindow(AllGather, nil, false), false, false},
+		{"places in windows", sum, elsewhere, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			turns := uint64(2)
+			if strings.HasPrefix(test.name, "direct") {
+				turns *= seeds()
+			}
+			for turn := range turns {
+				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn), Seed: turn / 2}), mailed(n), options(n))
+				narrow(r)
+				r.wipe()
+				first, second := test.first(r), test.second(r)
+				r.reset(first, second)
+				first.base().jobs[0].Stamp, second.base().jobs[1].Stamp = transport.Stamp{3, 0}, transport.Stamp{3, 1}
+				if test.name == "places in windows" {
+					second.base().jobs[1].Stamp[1] = 0
+				}
+				for _, m := range r.ranks {
+					m.engine.signs *= uintptr(only(test.signs, 1))
+				}
+				r.runOn(r.ranks[:1], first)
+				r.runOn(r.ranks[1:], second)
+				r.sync()
+				for i, m := range r.ranks {
+					step, wrong := mismatch(t, m.engine.Control())
+					require.True(t, m.engine.Control().Aborted())
+					if test.names {
+						require.EqualValues(t, 1-i, step.Peer)
+						require.Equal(t, transport.Stamp{1<<32 | 3, uint64(i)}, wrong.Want)
+					}
+					if test.signs {
+						require.Equal(t, transport.Stamp{1<<32 | 3, uint64(1 - i)}, wrong.Got)
+					}
+				}
+				r.close()
+			}
+		})
 	}
 }
 

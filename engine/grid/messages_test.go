@@ -119,7 +119,7 @@ func TestMessages(t *testing.T) {
 	for i := range tier.Count(100, 200) {
 		many = append(many, sending{i % n, (i / n) % n, 3 * i})
 	}
-	for i := range 36 {
+	for i := range tier.Count(12, 36) {
 		longer = append(longer, sending{i % n, (i / n) % n, 16 * i * i})
 	}
 	one := []sending{{0, 1, 3000}, {0, 2, 5000}, {2, 1, 20}, {2, 1, 2000}}

@@ -193,7 +193,7 @@ func TestTablesOfGraphs(t *testing.T) {
 					for i := range all {
 						require.Len(t, e.tables.graphs[round*10+uint64(i)+1], 1)
 						now = append(now, e.tables.graphs[round*10+uint64(i)+1][0].at)
-						r.with(m, func() error { return r.d.GraphExecDestroy(graphs[i][k]) })
+						r.destroy(m, graphs[i][k])
 						e.Forget(round*10 + uint64(i) + 1)
 					}
 					require.Empty(t, e.tables.graphs)

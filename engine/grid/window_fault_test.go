@@ -10,77 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/transport"
 )
-
-// TestWindowMismatch: ranks that run different things find out, and name both
-// calls where there are sign boards.
-func TestWindowMismatch(t *testing.T) {
-	const n = 2
-	sum := directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 900}
-	gather := directTrial{d: AllGather, t: kernels.Float32, count: 900}
-	for _, test := range []struct {
-		name   string
-		signs  bool
-		second func(r *rig, stamp transport.Stamp) error
-	}{
-		{"kernels", true, func(r *rig, stamp transport.Stamp) error {
-			o := r.prepareWindow(gather, false, 1)
-			o.jobs[1].Stamp = stamp
-			return o.run(r.ranks[1])
-		}},
-		{"copies", true, func(r *rig, stamp transport.Stamp) error {
-			o := r.prepareWindow(gather, true, 1)
-			o.jobs[1].Stamp = stamp
-			return o.run(r.ranks[1])
-		}},
-		{"direct", true, func(r *rig, stamp transport.Stamp) error {
-			o := r.prepareDirect(gather, 1)
-			r.reset(o)
-			o.jobs[1].Stamp = stamp
-			return r.ranks[1].engine.RunDirect(&o.jobs[1], AllGather, 0, 3600)
-		}},
-		{"kernels without signs", false, func(r *rig, stamp transport.Stamp) error {
-			o := r.prepareWindow(gather, false, 1)
-			o.jobs[1].Stamp = stamp
-			return o.run(r.ranks[1])
-		}},
-		{"places", false, func(r *rig, stamp transport.Stamp) error {
-			o := r.prepareWindow(sum, false, 1)
-			for i := range o.in.Window.At {
-				o.in.Window.At[i] -= 16
-			}
-			o.in.Offset, o.out.Offset = o.in.Offset+16, o.out.Offset+16
-			o.jobs[1].Stamp = transport.Stamp{stamp[0], 0}
-			return o.run(r.ranks[1])
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-			narrow(r)
-			r.wipe()
-			for _, m := range r.ranks {
-				if !test.signs {
-					m.engine.signs = 0
-				}
-			}
-			o := r.prepareWindow(sum, false, 1)
-			r.reset(o)
-			o.jobs[0].Stamp = transport.Stamp{}
-			r.with(r.ranks[0], func() error { return o.run(r.ranks[0]) })
-			r.with(r.ranks[1], func() error { return test.second(r, transport.Stamp{0, 1}) })
-			r.sync()
-			for i, m := range r.ranks {
-				_, wrong := mismatch(t, m.engine.Control())
-				require.True(t, m.engine.Control().Aborted())
-				if test.signs {
-					require.Equal(t, transport.Stamp{1 << 32, uint64(i)}, wrong.Want)
-					require.Equal(t, transport.Stamp{1 << 32, uint64(1 - i)}, wrong.Got)
-				}
-			}
-		})
-	}
-}
 
 // counting is a driver that remembers the most threads of a launch.
 type counting struct {
