@@ -91,6 +91,7 @@ func (r *rig) copies(x directTrial) bool {
 func narrow(r *rig) {
 	for _, m := range r.ranks {
 		m.engine.aside.from = 256
+		require.NoError(r.t, m.engine.PrepareAside(256))
 		m.engine.windows.shapes = func(d Direct, _, bytes int) windowShape {
 			return windowShape{blocks: 1 + (int(d)+bytes)%3, threads: 64, tile: 512 + 128*(bytes%2)}
 		}
