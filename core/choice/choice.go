@@ -238,25 +238,19 @@ func (c *Chooser) best(kind call.Kind, bytes int, where memory) Answer {
 // answer says what an algorithm of a collective stands for on these GPUs.
 func (c *Chooser) answer(kind call.Kind, a call.Algo, bytes int, why string) Answer {
 	ans := Answer{Algo: a, Why: why}
+	if k, ok := c.kernel(kind, a, bytes); ok {
+		ans.By, ans.Kernel = ByKernel, k
+	}
 	switch a {
-	case call.Window, call.Copies:
-		ans.By, ans.Kernel = ByWindow, must(WindowKernel(kind))
-		if a == call.Copies {
-			ans.By = ByCopies
-		}
+	case call.Window:
+		ans.By = ByWindow
+	case call.Copies:
+		ans.By = ByCopies
 	default:
-		if k, ok := c.kernel(kind, a, bytes); ok {
-			ans.By, ans.Kernel = ByKernel, k
-		}
+		return ans
 	}
+	ans.Kernel, _ = WindowKernel(kind) // which serves has found
 	return ans
-}
-
-func must(k collective.Direct, ok bool) collective.Direct {
-	if !ok {
-		panic("choice: no such kernel")
-	}
-	return k
 }
 
 // OrderMatters reports whether algorithms may give different bits. Integers wrap,
