@@ -166,7 +166,7 @@ func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, e
 // choice puts an answer into words and tables.
 func (c *Chooser) choice(q Question, ans Answer, root, whole int) Choice {
 	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.reason(),
-		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks, Carrier: ans.By.String(), Phases: ans.Phases,
+		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks, Carrier: ans.By.String(), Phases: int(ans.Phases),
 		Modelled: lookedAt(&ans, q.Bytes)}
 	if ans.By == ByKernel || ans.By == ByWindow || ans.By == ByNorm {
 		ch.Carrier += " " + ans.Kernel.String()
