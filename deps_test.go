@@ -56,14 +56,15 @@ var floors = map[string]string{
 	"transport/bridge": "transport mem fifo trace",
 	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/payload " +
 		"internal/test/tier",
-	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure",
-	"trace":            "",
-	"trace/judge":      "",
-	"trace/history":    "internal/setting internal/given trace/judge",
-	"bootstrap":        "internal/auth internal/secure internal/setting trace/judge trace/history",
-	"bootstrap/launch": "bootstrap",
-	"engine":           "sched mem fifo kernels trace transport",
-	"engine/grid":      "engine sched mem fifo kernels kernels/* transport internal/cuda",
+	"transport/*":          "transport mem fifo transport/internal/* internal/auth internal/secure",
+	"trace":                "",
+	"trace/judge":          "",
+	"trace/history":        "internal/setting internal/given trace/judge",
+	"bootstrap":            "bootstrap/rendezvous internal/auth internal/secure internal/setting trace/judge",
+	"bootstrap/rendezvous": "trace/judge trace/history",
+	"bootstrap/launch":     "bootstrap trace/history",
+	"engine":               "sched mem fifo kernels trace transport",
+	"engine/grid":          "engine sched mem fifo kernels kernels/* transport internal/cuda",
 
 	// What a communicator is made of.
 	"core/call": "ring/book mem fifo kernels internal/cuda",

@@ -40,8 +40,7 @@ func (q *calls) prepareFold(c *call.Call, t *task) (err error) {
 // fold queues a reduction in order of rank.
 func (q *calls) fold(c *call.Call, t *task, j *grid.Job) error {
 	p := q.workplace
-	p.gather, p.answer = t.gather, t.answer
-	p.job = grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}
+	p.answer, p.gather, p.job = t.answer, t.gather, grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}
 	if c.Norm != nil {
 		return q.finishRows(c, t, j)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -119,26 +118,7 @@ func (q *calls) launch(t *task, calls []*call.Call) error {
 	if t.answer.Phases > 0 {
 		return q.inPhases(t, j)
 	}
-	return carry(e, j, &t.answer)
-}
-
-// carry queues a job for a schedule of an answer, by the way that the answer takes for its facts.
-func carry(e *grid.Engine, j *grid.Job, ans *choice.Answer) error {
-	f, err := e.Facts(j)
-	if err != nil {
-		return err
-	}
-	switch ans.Way(&f) {
-	case collective.ByMessages:
-		return e.RunMessages([]*grid.Job{j})
-	case collective.BySideBySide:
-		return e.RunSideBySide(j)
-	case collective.ByLinger:
-		return e.RunLingering(j)
-	case collective.ByBulk:
-		return e.RunBulk(j)
-	}
-	return e.RunThreads(j)
+	return q.programs.run(&t.answer, j)
 }
 
 // copies queues copies between windows.
@@ -148,16 +128,16 @@ func (q *calls) copies(c *call.Call, t *task, j *grid.Job, root sched.Rank) (err
 		return err
 	}
 	in, out := t.at.in.inGrid(), t.at.out.inGrid()
-	if c.Kind == call.AllReduce {
+	if c.Kind == call.AllReduce { // begins with a reduce-scatter
 		half, err := q.engine.ScatterJob(j, in, out, c.Bytes())
 		if err != nil {
 			return err
 		}
-		if err := carry(q.engine, half, &t.answer); err != nil {
+		if err := q.programs.run(&t.answer, half); err != nil {
 			return err
 		}
 	}
-	if err := q.engine.RunCopies(j, t.answer.Kernel, in, out, root, c.Bytes()); err != nil {
+	if err = q.engine.RunCopies(j, t.answer.Kernel, in, out, root, c.Bytes()); err != nil {
 		return err
 	}
 	return on.leave(d, c.Stream)
@@ -169,7 +149,7 @@ func (q *calls) inPhases(t *task, j *grid.Job) error {
 	for i := range n {
 		key.Phase = i + 1
 		j.Program, j.Continues, j.More = q.programs.of[key], i > 0, i < n-1
-		if err := carry(q.engine, j, &t.answer); err != nil {
+		if err := q.programs.run(&t.answer, j); err != nil {
 			return err
 		}
 	}

@@ -88,11 +88,7 @@ func (q *calls) load(c *call.Call, t *task) error {
 	case choice.ByWindow:
 		return q.engine.PrepareWindow(r.Reducer)
 	case choice.ByCopies:
-		err := q.engine.PrepareWindow(nil)
-		if c.Kind == call.AllReduce {
-			err = errors.Join(err, q.engine.Prepare(r.Reducer))
-		}
-		return err
+		return q.engine.PrepareWindow(nil)
 	case choice.ByFold:
 		if c.Norm != nil || q.workplace.reduction == nil {
 			break

@@ -44,6 +44,26 @@ func (p *programs) phases(key choice.Key, n uint8) error {
 	return nil
 }
 
+// run queues a job for a schedule of an answer, by the way that the answer takes for its facts.
+func (p *programs) run(ans *choice.Answer, j *grid.Job) error {
+	e := p.engine
+	f, err := e.Facts(j)
+	if err != nil {
+		return err
+	}
+	switch ans.Way(&f) {
+	case collective.ByMessages:
+		return e.RunMessages([]*grid.Job{j})
+	case collective.BySideBySide:
+		return e.RunSideBySide(j)
+	case collective.ByLinger:
+		return e.RunLingering(j)
+	case collective.ByBulk:
+		return e.RunBulk(j)
+	}
+	return e.RunThreads(j)
+}
+
 // A prepared names calls that have the same kernels.
 type prepared struct {
 	by     choice.Carrier

@@ -32,9 +32,10 @@ type workplace struct {
 	rooms     [rankorder.Uses]*cuda.Growing
 	args      combiner.Args // reused
 	src       [1]mem.Region // reused
+	move      grid.Job      // reused
 	job       grid.Job      // while rankorder calls the workplace for a reduction: what is the same in all jobs
 	gather    call.Algo     // the same: of all-gathers
-	answer    choice.Answer // the same: of the call
+	answer    choice.Answer // the same
 	rank      int
 }
 
@@ -144,10 +145,11 @@ func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 	if err != nil {
 		return err
 	}
-	j := p.job
+	p.move = p.job
+	j := &p.move
 	j.Program, j.In, j.Out, j.InL, j.OutL = program, in, out, inL, outL
 	p.job.Continues = true // the next Move
-	return carry(p.engine, &j, &p.answer)
+	return p.programs.run(&p.answer, j)
 }
 
 func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
