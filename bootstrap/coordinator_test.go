@@ -29,8 +29,8 @@ func (o *observer) reach(ctx context.Context, rank int) bool {
 	return false
 }
 
-// A coordinator runs timers, tries to reach hosts for as long as the machine says, and tells it what came of that. After
-// its end nothing happens.
+// A coordinator runs timers, tries to reach hosts for as long as the machine says, and tells it what came of that.
+// After its end nothing happens.
 func TestCoordinatorObeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &observer{}
