@@ -87,6 +87,31 @@ func TestInitAndMessages(t *testing.T) {
 	require.ErrorContains(t, err, "it carries messages")
 }
 
+// A rank that has printed nothing is silent. One whose last line is torn may have called more, and is not accused.
+func TestLogsThatEnd(t *testing.T) {
+	read := func(change func(last []string) []string) (*hang.Job, error) {
+		var ranks [][]string
+		for rank := range 4 {
+			ranks = append(ranks, lines(rank, 4, 3, same))
+		}
+		ranks[3] = change(ranks[3])
+		j, _, err := ncclog.Read(write(t, ranks)...)
+		return j, err
+	}
+	j, err := read(func([]string) []string { return nil })
+	require.NoError(t, err)
+	a := hang.Judge(j)
+	require.Equal(t, hang.Silent, a.Reason, a.Sentence)
+	require.Equal(t, []int{3}, a.Culprits)
+	require.Contains(t, a.Sentence, "rank 3 left nothing")
+	_, err = read(func(all []string) []string {
+		call := all[len(all)-2]
+		return append(all[:len(all)-2], call[:strings.Index(call, "sendbuff")])
+	})
+	require.ErrorIs(t, err, ncclog.ErrMute)
+	require.ErrorContains(t, err, "lines are torn or missing")
+}
+
 func TestNoLog(t *testing.T) {
 	require.True(t, ncclog.Is([]byte("[rank0]:h:1:2 [0] NCCL INFO cudaDriverVersion 12020\n")))
 	require.False(t, ncclog.Is([]byte(`{"entries": []}`)))
