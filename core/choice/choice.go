@@ -159,7 +159,7 @@ func (c *Chooser) Choose(q Question) (ans Answer) {
 	case orderly:
 		ans = Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
 	default:
-		ans.Algo, ans.Why = c.threshold(q.Kind, q.Bytes)
+		ans.Algo, ans.Why = Threshold(q.Kind, c.Topo, q.Bytes, c.Forced)
 	}
 	if ans.Algo.IsDefined() {
 		ans.Err = c.prove(&q, ans.Algo)
@@ -228,7 +228,7 @@ func (c *Chooser) best(kind call.Kind, bytes int, where memory) Answer {
 	if r != nil {
 		ans = c.answer(kind, r.Algo, bytes, r.From)
 	} else {
-		a, why := c.threshold(kind, bytes)
+		a, why := Threshold(kind, c.Topo, bytes, c.Forced)
 		ans = c.answer(kind, a, bytes, why)
 	}
 	ans.row, ans.narrowed = r, narrowed

@@ -110,12 +110,18 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	for range n {
 		f.GPUs = append(f.GPUs, cmp.Or(gpus.Name, "NVIDIA H200"))
 	}
-	few := n >= 2 && n <= collective.MaxRanks
-	reach := paperKernels(f.Far.Peer() && few)
-	if c.Kernels = reach; few && (f.Far == transport.OverPCIe || f.Far == transport.OverHost) {
-		c.Kernels = tornLines{reach, n}
+	var k paperKernels
+	if n >= 2 && n <= collective.MaxRanks {
+		k.reach = f.Far.Peer()
+		switch f.Far {
+		case transport.OverP2P:
+			k.longest = collective.MaxMessage
+		case transport.OverPCIe, transport.OverHost:
+			k.longest = collective.TornMessage(n)
+		}
 	}
-	c.Rows = RowsFor(given, f, c.Kernels.LongestDirect())
+	c.Kernels = k
+	c.Rows = RowsFor(given, f, k.longest)
 	if reduces := kind == call.AllReduce ||
 		kind == call.ReduceScatter; gpus.Row != 0 && (!reduces || gpus.Row < 8 || gpus.Row > kernels.MaxNormRow) {
 		return Choice{}, fmt.Errorf("%w: rows of %d bytes of %v: want an AllReduce or a ReduceScatter, and 8 to %d bytes",

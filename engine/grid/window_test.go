@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func (o *windowRun) run(m *member) error {
 	if o.d == TwoShot {
 		half, err := m.engine.ScatterJob(j, o.in, o.out, bytes)
 		if err == nil {
-			err = carry(m.engine, half)
+			err = errors.Join(m.engine.Prepare(j.Reducer), m.engine.PrepareWindow(nil), carry(m.engine, half))
 		}
 		if err != nil {
 			return err

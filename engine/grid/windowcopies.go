@@ -93,19 +93,15 @@ func (c *copyEngines) checkCopies(j *Job, d Direct, in, out *WindowOffset, root 
 	return c.checkWindow(j, d, in, out, root, bytes)
 }
 
-// ScatterJob returns the reduce-scatter that an all-reduce by RunCopies begins with, by the job's Program: the caller
-// runs it before. It is good until the next one.
+// ScatterJob returns the reduce-scatter that an all-reduce by RunCopies begins with, by the job's Program. The caller
+// runs it before, and loads all kernels before that: a kernel that runs may hold up a load, and wait for a rank that
+// loads. The job is good until the next one.
 func (c *copyEngines) ScatterJob(j *Job, in, out WindowOffset, bytes int) (*Job, error) {
 	if err := c.checkCopies(j, TwoShot, &in, &out, 0, bytes); err != nil {
 		return nil, err
 	}
 	if p := j.Program; p == nil || p.shape.In != c.ranks || p.shape.Out != 1 {
 		return nil, errors.New("grid: an all-reduce by copy engines needs the program of a reduce-scatter")
-	}
-	// Load now: once a kernel is queued, loading may wait for it, and the kernel may wait
-	// for a rank that is loading too.
-	if err := c.PrepareWindow(nil); err != nil {
-		return nil, err
 	}
 	at, length := share(bytes, int(c.rank), c.ranks)
 	_, part := share(bytes, 0, c.ranks)
