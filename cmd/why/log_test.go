@@ -17,7 +17,8 @@ import (
 // generated hangs, with the prefixes of launchers.
 func lines(rank, ranks, calls int, kind func(n int) string) (out []string) {
 	add := func(format string, args ...any) {
-		out = append(out, fmt.Sprintf("node-%d:%d:%d [%d] NCCL INFO ", rank/8, 4000+rank, 5000+rank, rank%8)+fmt.Sprintf(format, args...))
+		out = append(out, fmt.Sprintf("node-%d:%d:%d [%d] NCCL INFO ", rank/8, 4000+rank, 5000+rank, rank%8)+
+			fmt.Sprintf(format, args...))
 	}
 	who := fmt.Sprintf("comm 0x7f%04x rank %d nranks %d cudaDev %d nvmlDev %d busId %x", rank, rank, ranks, rank%8, rank%8,
 		0x1000*rank)
