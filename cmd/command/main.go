@@ -149,10 +149,7 @@ const mostHelp = 40
 // brief returns what the command prints for -h.
 func (c command) brief() string {
 	whole := c.whole()
-	switch {
-	case c.name == "bench":
-		return benchBrief
-	case strings.Count(whole, "\n") <= mostHelp:
+	if strings.Count(whole, "\n") <= mostHelp {
 		return whole
 	}
 	return c.explain(true) + fmt.Sprintf("\"ringo help %s all\" says more.\n", c.name)

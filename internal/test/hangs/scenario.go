@@ -164,50 +164,48 @@ func (s *Scenario) blame(reason string, ranks ...int) {
 
 func insert(p []op, at int, more ...op) []op { return slices.Insert(slices.Clone(p), at, more...) }
 
-func standsStill(s *Scenario) {
+// train has all ranks train, but for one whose program is changed at some collective.
+func (s *Scenario) train(change func(p []op, at int) []op) (odd int) {
 	s.all(training(8))
-	odd := s.odd()
+	odd = s.odd()
 	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "halt", where: "loop"})
-	s.blame("absent", odd)
+	k.program = change(k.program, s.place(k.program))
+	return odd
+}
+
+// does has the odd rank do something before a collective.
+func (s *Scenario) does(what op) (odd int) {
+	return s.train(func(p []op, at int) []op { return insert(p, at, what) })
+}
+
+func standsStill(s *Scenario) {
+	s.blame("absent", s.does(op{kind: "halt", where: "loop"}))
 	s.Says = "never called all_reduce"
 }
 
 func leavesOut(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	at := s.place(k.program)
-	k.program = slices.Delete(k.program, at, at+1)
-	s.blame("different", odd)
+	s.blame("different", s.train(func(p []op, at int) []op { return slices.Delete(p, at, at+1) }))
 	s.Says = "left out all_reduce"
 }
 
 func callsOneMore(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), collective(0, "reduce", 7, "metrics.py:9 in log"))
-	s.blame("different", odd)
+	s.blame("different", s.does(collective(0, "reduce", 7, "metrics.py:9 in log")))
 	s.Says = "metrics.py:9 in log"
 }
 
 func callsAnother(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	at := s.place(k.program)
-	k.program[at].kind, k.program[at].line = "reduce", "train.py:77 in rare"
-	s.blame("different", odd)
+	s.blame("different", s.train(func(p []op, at int) []op {
+		p[at].kind, p[at].line = "reduce", "train.py:77 in rare"
+		return p
+	}))
 	s.Says = "train.py:77 in rare"
 }
 
 func anotherSize(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program[s.place(k.program)].size += 1
-	s.blame("shapes", odd)
+	s.blame("shapes", s.train(func(p []op, at int) []op {
+		p[at].size++
+		return p
+	}))
 }
 
 // otherOrder has two groups of all ranks, as two models have.
@@ -226,19 +224,13 @@ func otherOrder(s *Scenario) {
 }
 
 func sigstop(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "halt", where: "loop"})
-	k.stopped = true
+	odd := s.does(op{kind: "halt", where: "loop"})
+	s.job.ranks[odd].stopped = true
 	s.blame("silent", odd)
 }
 
 func (s *Scenario) dies() int {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "die"})
+	odd := s.does(op{kind: "die"})
 	s.blame("died", odd)
 	return odd
 }
@@ -267,22 +259,12 @@ func exception(s *Scenario) {
 }
 
 func dataLoader(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "halt", where: "loader"})
+	s.blame("absent", s.does(op{kind: "halt", where: "loader"}))
 	s.stacks = true
-	s.blame("absent", odd)
 	s.Says = "train.py:31 in batches, in the data loader"
 }
 
-func kernelSpins(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "spin"})
-	s.blame("blocked", odd)
-}
+func kernelSpins(s *Scenario) { s.blame("blocked", s.does(op{kind: "spin"})) }
 
 // crossed has GPUs that run one collective at a time, and one GPU takes the collectives of two groups in the other
 // order, though all hosts made them alike.
@@ -320,7 +302,7 @@ func otherRoot(s *Scenario) {
 
 // slow is a rank that came, after the others had given up.
 func slow(s *Scenario) {
-	s.all(training(8))
+	s.all(training(8)) // whose limit the pause is longer than
 	odd := s.odd()
 	k := &s.job.ranks[odd]
 	k.program = insert(k.program, s.place(k.program),
