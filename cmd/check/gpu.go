@@ -21,14 +21,14 @@ func gpuStages() []stage {
 		{Name: "GPUs", Asks: "Does every host have its GPUs, of one model, and can they be used?",
 			Quick: 10 * time.Second, Full: time.Minute, Measure: countGPUs, Judge: judgeGPUs},
 		{Name: "GPU state", Asks: "What does the driver say of its GPUs' memory, clocks, PCIe and NVLink?",
-			Quick: 5 * time.Second, Full: 20 * time.Second, Measure: askGPUs, Judge: judgeState},
+			Quick: 5 * time.Second, Full: 20 * time.Second, Measure: onGPUs(askGPUs), Judge: judgeState},
 		{Name: "GPU memory", Asks: "Does each GPU's memory keep what is written, and is it as fast as the others'?",
-			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: testMemories, Judge: judgeMemory},
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: onGPUs(testMemories), Judge: judgeMemory},
 		{Name: "GPU pairs", Asks: "Does each GPU reach each other one of its host, whole lines, right bytes, and as fast " +
 			"as the others?",
-			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: measurePairs, Judge: judgePairs},
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: onGPUs(measurePairs), Judge: judgePairs},
 		{Name: "GPU collectives", Asks: "Are collectives over each host's GPUs right?",
-			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: collectGPUs, Judge: judgeCollectives},
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: onGPUs(collectGPUs), Judge: judgeCollectives},
 	}
 }
 
@@ -121,6 +121,27 @@ func (j *job) gpuSet() (s *gpuSet, done func(), err error) {
 		return nil, nil, s.err
 	}
 	return s, s.use.Unlock, nil
+}
+
+// onGPUs is the Measure of a stage that skips hosts without GPUs, which the first stage has reported.
+func onGPUs(f func(context.Context, *job, *gpuSet) ([]measurement, error)) func(context.Context, *job) (
+	[]measurement, error) {
+	return func(ctx context.Context, j *job) ([]measurement, error) {
+		s, done, err := j.gpuSet()
+		if err != nil {
+			return nil, noGPUs(err)
+		}
+		defer done()
+		return f(ctx, j, s)
+	}
+}
+
+// noGPUs turns the error of a host without a driver into a skip.
+func noGPUs(err error) error {
+	if _, skip := skipped(err); skip {
+		return err
+	}
+	return skip("no GPUs")
 }
 
 // close gives the GPUs back, unless a stage hangs.
