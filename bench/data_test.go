@@ -128,19 +128,6 @@ func TestMovedDataIsAllBits(t *testing.T) {
 	}
 }
 
-func BenchmarkResult(b *testing.B) {
-	for _, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Avg} {
-		d := newData(ringo.Float32, op, false, 4, period, 1)
-		mem := make([]byte, period*4)
-		b.Run(op.String(), func(b *testing.B) {
-			b.SetBytes(int64(len(mem)))
-			for b.Loop() {
-				d.result(mem)
-			}
-		})
-	}
-}
-
 // Sums of twice the precision are within 2⁻¹⁰⁰ of exact ones.
 func TestDouble(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
