@@ -198,25 +198,6 @@ func TestReadBackAfterGoodbye(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Connections are accepted in the order in which they were dialled.
-func TestPlacedOrder(t *testing.T) {
-	f := rdma.NewFabric(t, "fx0")
-	m := conntest.Ranks(t, 2, few,
-		func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })
-	var lanes [20]transport.SendConn
-	for i := range lanes {
-		var err error
-		lanes[i], err = m[0].Dial(m[1])
-		require.NoError(t, err)
-	}
-	for i, s := range lanes {
-		r, err := m[1].Accept(m[0])
-		require.NoError(t, err)
-		require.NoError(t, sendAll(s, i, i+1, nil))
-		require.NoError(t, receiveAll(r, i, i+1))
-	}
-}
-
 // A sender has no free slots before the receiver has sent the address of its slots, and then all of
 // the queue. Slots that are published before that wait, and keep their order.
 func TestPlacedRoom(t *testing.T) {

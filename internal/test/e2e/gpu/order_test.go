@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"testing"
@@ -79,12 +80,7 @@ func (l *doubler) call(s gpu.Stream) *ringo.Call {
 
 func (l *doubler) double(s gpu.Stream) { require.NoError(l, l.c.Do(l.call(s))) }
 
-func (l *doubler) stream() gpu.Stream {
-	s, err := l.d.NewStream()
-	require.NoError(l, err)
-	l.Cleanup(func() { require.NoError(l, l.d.DestroyStream(s)) })
-	return s
-}
+func (l *doubler) stream() gpu.Stream { return commtest.Stream(l, l.d) }
 
 // begin begins a capture, end makes a graph of it.
 func (l *doubler) begin(s gpu.Stream) {
@@ -119,60 +115,29 @@ func (l *doubler) destroy(graphs ...cuda.GraphExec) {
 }
 
 func (l *doubler) set(v byte) {
-	b := make([]byte, l.x.Len())
-	for i := range b {
-		b[i] = v
-	}
-	require.NoError(l, l.d.Write(l.x, b))
+	require.NoError(l, l.d.Write(l.x, bytes.Repeat([]byte{v}, l.x.Len())))
 }
 
 // has checks that the memory holds v everywhere when all work of the communicator is done.
 func (l *doubler) has(v byte, s gpu.Stream) {
+	l.Helper()
 	require.NoError(l, l.c.Synchronize(s))
-	b := make([]byte, l.x.Len())
-	require.NoError(l, l.d.Read(b, l.x))
-	for i := range b {
-		if b[i] != v {
-			require.Equal(l, v, b[i], "rank %d, byte %d", l.c.Rank(), i)
-		}
-	}
+	require.Equal(l, bytes.Repeat([]byte{v}, l.x.Len()), commtest.Read(l, l.d, l.x), "rank %d", l.c.Rank())
 }
 
-// Streams with the same handle are told apart: the per-thread streams, and a new stream with the
-// handle of a destroyed one.
-func TestOrderOfSameHandles(t *testing.T) {
-	t.Run("per thread", func(t *testing.T) {
-		all := way{}.doublers(t)
-		for _, l := range all {
-			l.set(1)
-			for range 4 {
-				onThread(func() { l.double(gpu.PerThread) })
-			}
-			l.double(0)
+// Streams with the same handle are told apart: the per-thread streams.
+func TestOrderOfThreads(t *testing.T) {
+	all := way{}.doublers(t)
+	for _, l := range all {
+		l.set(1)
+		for range 4 {
+			onThread(func() { l.double(gpu.PerThread) })
 		}
-		for _, l := range all {
-			l.has(32, 0)
-		}
-	})
-	t.Run("given again", func(t *testing.T) {
-		all := way{}.doublers(t)
-		for _, l := range all {
-			l.set(1)
-			handles := map[gpu.Stream]bool{}
-			for range 4 {
-				s, err := l.d.NewStream()
-				require.NoError(t, err)
-				handles[s] = true
-				l.double(s)
-				require.NoError(t, l.d.DestroyStream(s)) // its work goes on
-			}
-			require.Less(t, len(handles), 4, "no handle was given again")
-			l.double(0)
-		}
-		for _, l := range all {
-			l.has(32, 0)
-		}
-	})
+		l.double(0)
+	}
+	for _, l := range all {
+		l.has(32, 0)
+	}
 }
 
 // onThread runs f on another OS thread, which ends after it.

@@ -174,18 +174,12 @@ func TestWindowPartly(t *testing.T) {
 		{"out is not reached", 0, 2048, true, ringo.KindReduceScatter},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+			commtest.Run(t, comms, func(c *commtest.Rank) {
 				x := memory[c.Rank()]
-				op := &ringo.Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in), Out: x.Slice(test.out, x.Len()-test.out),
-					Count: 128, Type: ringo.Float32, Op: ringo.Sum}
-				if err := errors.Join(c.Do(op), c.Synchronize(0)); err != nil {
-					return err
-				}
-				if algo := by.Last(c.Rank()); (algo == call.Window.String()) != test.want {
-					return fmt.Errorf("rank %d: carried out by %s", c.Rank(), algo)
-				}
-				return nil
-			}))
+				require.NoError(c, errors.Join(c.Do(&ringo.Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in),
+					Out: x.Slice(test.out, x.Len()-test.out), Count: 128, Type: ringo.Float32, Op: ringo.Sum}), c.Synchronize(0)))
+				require.Equal(c, test.want, by.Last(c.Rank()) == call.Window.String(), by.Last(c.Rank()))
+			})
 		})
 	}
 }
@@ -304,23 +298,14 @@ func TestWindowRetired(t *testing.T) {
 				for r, d := range list {
 					require.NoError(t, d.Write(memory[r].Slice(0, 512), bytes.Repeat([]byte{round + byte(r)}, 512)))
 				}
-				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+				commtest.Run(t, comms, func(c *commtest.Rank) {
 					x := memory[c.Rank()]
 					call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(256*c.Rank(), 256), Out: x, Count: 256,
 						Type: ringo.Uint8}
-					if err := errors.Join(c.Do(call), c.Synchronize(0)); err != nil {
-						return err
-					}
-					got := make([]byte, 512)
-					if err := list[c.Rank()].Read(got, x.Slice(0, 512)); err != nil {
-						return err
-					}
-					if want := append(bytes.Repeat([]byte{round}, 256), bytes.Repeat([]byte{round + 1}, 256)...); !bytes.Equal(got,
-						want) {
-						return fmt.Errorf("rank %d has %d and %d, want %d and %d", c.Rank(), got[0], got[511], round, round+1)
-					}
-					return nil
-				}))
+					require.NoError(c, errors.Join(c.Do(call), c.Synchronize(0)))
+					want := append(bytes.Repeat([]byte{round}, 256), bytes.Repeat([]byte{round + 1}, 256)...)
+					require.Equal(c, want, commtest.Read(c, c.Device(), x.Slice(0, 512)))
+				})
 			}
 			old := register(t, comms, memory, 0, piece)
 			gather(1)
