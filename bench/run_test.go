@@ -79,7 +79,8 @@ func TestRuns(t *testing.T) {
 		{"one", "all -np 1 -b 0 -e 64K -f 64", nil, "sendrecv", nil},
 
 		{"registered, one process", gpus + "-g 3 -algo window -r 1 -G 2", tier.Long, "memory registered", registered(true)},
-		{"registered, two processes", gpus + "-np 2 -g 2 -algo window -r 3", tier.Heavy, "memory registered", registered(true)},
+		{"registered, two processes", gpus + "-np 2 -g 2 -algo window -r 3", tier.Heavy, "memory registered",
+			registered(true)},
 		{"registered, copy engines", gpus + "-np 2 -g 2 -algo copies", tier.Heavy, "memory registered", registered(true)},
 		{"registered, out of reach", gpus + "-g 2 -algo window -transport shm", tier.Long,
 			"memory not registered: ranks 0 and 1 do not reach each other's memory", registered(false)},

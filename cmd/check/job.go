@@ -185,8 +185,8 @@ func (j *job) conclude(ctx context.Context, data []byte) ([][]byte, error) {
 	return j.gather(ctx, data, lastGather+1)
 }
 
-// parts gathers a value of every rank by one of these: nil for those that give none. If one says nothing sensible, there
-// is an error beside the others' values.
+// parts gathers a value of every rank by one of these: nil for those that give none. If one says nothing sensible,
+// there is an error beside the others' values.
 func parts[T any](ctx context.Context, gather func(context.Context, []byte) ([][]byte, error), mine T) ([]*T, error) {
 	text, err := json.Marshal(mine)
 	if err != nil {

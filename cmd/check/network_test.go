@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNetworkFaults: of four hosts, 1 to 4 or a to d, the link or host that is ill is named, and nothing else. Slow, late
-// and lossy ones are in TestLab.
+// TestNetworkFaults: of four hosts, 1 to 4 or a to d, the link or host that is ill is named, and nothing else. Slow,
+// late and lossy ones are in TestLab.
 func TestNetworkFaults(t *testing.T) {
 	// ill is healthy, with what some ways have in place of it.
 	ill := func(on func(a, b byte) bool, change func(l *fakeLink)) func(a, b byte) fakeLink {
