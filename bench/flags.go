@@ -46,9 +46,9 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	cli.Int(fs, &c.Graph, 0, maxGraph, fmt.Sprintf("1 to %d operations in a graph, or 0 for none", maxGraph),
 		"G `N` GPUs: replay a graph of N operations", "cudagraph")
 	fs.BoolVar(&c.Beside, "beside", false, "GPUs: -n collectives (default 20) on one stream, and beside them, on "+
-		"another, kernels that fill all multiprocessors. Columns: collectives alone, computing alone, both, the ideal (the longer of "+
-		"the two), their sum, both in units of the ideal, how much slower computing and collectives were. Peer nccl has the "+
-		"same computing. -reps rounds in turn (default 9), medians count")
+		"another, kernels that fill all multiprocessors. Columns: collectives alone, computing alone, both, the ideal "+
+		"(the longer of the two), their sum, both in units of the ideal, how much slower computing and collectives "+
+		"were. Peer nccl has the same computing. -reps rounds in turn (default 9), medians count")
 	cli.Duration(fs, &c.BesideTime, 0, "beside-time `D` of computing (default: as long as the collectives take)")
 	cli.Duration(fs, &c.BesideProduct, 0, "beside-product `D` the computing is products of matrices that take so "+
 		"long, up to 10ms, by cuBLASLt where there is one")

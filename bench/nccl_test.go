@@ -15,8 +15,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/nccltest"
 )
 
-// ncclWorkers has the ranks of a plan measure with a stand-in for NCCL beside ours on emulated GPUs. It returns the rows
-// of both.
+// ncclWorkers has the ranks of a plan measure with a stand-in for NCCL beside ours on emulated GPUs. It returns the
+// rows of both.
 func ncclWorkers(t *testing.T, w *nccltest.World, n int, args ...string) (ours []Row, theirs []*Row, err error) {
 	t.Helper()
 	cfg, err := parse(append(args, "-device", "emu", "-g", fmt.Sprint(n), "-unchecked", "-n", "2", "-w", "1")...)
