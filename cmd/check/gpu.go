@@ -311,19 +311,13 @@ func judgeGPUs(r *report, cfg *config) []finding {
 		}
 	}
 	for _, q := range []struct{ quantity, code, text string }{
-		{"driver", "drivers-differ", "its driver is %s, and %s on %s: install the same everywhere"},
-		{"CUDA", "drivers-differ", "its driver is of CUDA %s, and %s on %s: install the same everywhere"},
+		{"driver", "drivers-differ", "its driver is %[1]s, and %[2]s on %[3]s: install the same everywhere"},
+		{"CUDA", "drivers-differ", "its driver is of CUDA %[1]s, and %[2]s on %[3]s: install the same everywhere"},
+		{"model", "models-differ", "it is a %[1]s, and the others are %[2]s: collectives go at the pace of the slowest"},
+		{"size", "sizes-differ", "it has %[1]s of memory, and the others %[2]s: MIG, a reserved part, or another model"},
 	} {
 		for _, o := range unlike(r.Of(stage, q.quantity)) {
 			f.add(degraded, q.code, o.Subject, 0, q.text, o.said(), o.most, o.who)
-		}
-	}
-	for _, q := range []struct{ quantity, code, text string }{
-		{"model", "models-differ", "it is a %s, and the others are %s: collectives go at the pace of the slowest"},
-		{"size", "sizes-differ", "it has %s of memory, and the others %s: MIG, a reserved part, or another model"},
-	} {
-		for _, o := range unlike(r.Of(stage, q.quantity)) {
-			f.add(degraded, q.code, o.Subject, 0, q.text, o.said(), o.most)
 		}
 	}
 	f.gpuFailures(stage)

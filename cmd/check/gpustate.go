@@ -147,26 +147,13 @@ func judgeState(r *report, _ *config) []finding {
 		quantity string
 		severity severity
 		code     string
-		text     string // with the number
+		text     string // with the number, of what counts
 	}{
 		{"errors uncorrected", broken, "ecc-uncorrected",
 			"%.0f uncorrected errors of memory since the driver was loaded: drain and reset it, and replace it if they come " +
 				"again"},
 		{"NVLink recoveries", degraded, "nvlink-recovers",
 			"its NVLinks were trained anew %.0f times since the driver was loaded: a weak link or connector"},
-	} {
-		for _, m := range r.Of(stage, q.quantity) {
-			if m.Value > 0 {
-				f.add(q.severity, q.code, m.Subject, m.Value, q.text, m.Value)
-			}
-		}
-	}
-	for _, q := range []struct {
-		quantity string
-		severity severity
-		code     string
-		text     string
-	}{
 		{"no spare row", broken, "rows-exhausted",
 			"a bad row of its memory could not be replaced, no spare is left: replace the GPU"},
 		{"row waits", degraded, "row-pending",
@@ -176,7 +163,10 @@ func judgeState(r *report, _ *config) []finding {
 		{"MIG", degraded, "mig", "it is cut into instances (MIG), which reach no other GPU: nvidia-smi -mig 0 undoes it"},
 	} {
 		for _, m := range r.Of(stage, q.quantity) {
-			if m.Text == nvml.On.String() {
+			switch {
+			case m.Value > 0:
+				f.add(q.severity, q.code, m.Subject, m.Value, q.text, m.Value)
+			case m.Text == nvml.On.String():
 				f.add(q.severity, q.code, m.Subject, 0, "%s", q.text)
 			}
 		}
