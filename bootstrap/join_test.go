@@ -355,6 +355,7 @@ func TestHubEndsLater(t *testing.T) {
 }
 
 func hubsNow() (ids []ID) {
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	defer hubs.Unlock()
 	for id := range hubs.m {

@@ -27,6 +27,7 @@ type watch struct {
 	estate   *estate
 	observed *observed
 	log      *slog.Logger
+	watcher  *watcher // of the process
 
 	begun  sync.Once
 	at     uint64          // operations that had started when the watcher last looked
@@ -42,7 +43,7 @@ type watch struct {
 // hears of their faults, gives up on them after Config.Timeout, and reports what went wrong first to that life, once.
 func newWatch(o *Options, net *gpupaths.Net, path life.Path, control *grid.Control, e *estate, observed *observed) *watch {
 	w := &watch{life: o.Life, driver: e.driver, net: net, path: path, control: control, estate: e, observed: observed, log: o.Log,
-		roll: roll{life: o.Life, group: o.Group, control: control}}
+		watcher: watchers.In(o.Process), roll: roll{life: o.Life, group: o.Group, control: control}}
 	w.judged, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -73,15 +74,15 @@ func (w *watch) start() {
 func (w *watch) announce() {
 	w.begun.Do(func() {
 		w.since = time.Now()
-		theWatcher.add(w)
+		w.watcher.add(w)
 	})
-	theWatcher.rouse()
+	w.watcher.rouse()
 }
 
 // stop ends the watch for good.
 func (w *watch) stop() {
 	w.begun.Do(func() {}) // it need not begin any more
-	theWatcher.remove(w)
+	w.watcher.remove(w)
 	w.end()
 }
 
