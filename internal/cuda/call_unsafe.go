@@ -65,6 +65,12 @@ func (d *libcuda) get(s symbol, args ...uintptr) (uintptr, error) {
 	return v, err
 }
 
+// made is get for a handle.
+func made[T ~uintptr | ~uint64](d *libcuda, s symbol, args ...uintptr) (T, error) {
+	v, _, err := d.do(s, 0, 1, args)
+	return T(v), err
+}
+
 // getInt is get for an int.
 func (d *libcuda) getInt(s symbol, args ...uintptr) (int, error) {
 	v, _, err := d.do(s, 0, 1, args)
@@ -77,9 +83,9 @@ func (d *libcuda) get2(s symbol, args ...uintptr) (v, w uintptr, err error) {
 }
 
 // getOf is get for a function that takes a handle before the output.
-func (d *libcuda) getOf(s symbol, handle uintptr) (uintptr, error) {
+func getOf[T ~uintptr | ~uint64 | ~uint32](d *libcuda, s symbol, handle uintptr) (T, error) {
 	v, _, err := d.do(s, 1, 1, []uintptr{handle})
-	return v, err
+	return T(v), err
 }
 
 // get2Of is getOf for a function with two outputs.
@@ -101,7 +107,7 @@ func (d *libcuda) ready(s symbol, handle uintptr) (bool, error) {
 }
 
 // callPtr is call for arguments that are pointers to Go memory, converted in its
-// argument list: they stay valid during the call.
+// argument list: they stay valid during the call (go:uintptrescapes). The driver keeps none of them afterwards.
 //
 //go:uintptrescapes
 func (d *libcuda) callPtr(s symbol, args ...uintptr) error {

@@ -69,7 +69,7 @@ func TestErrors(t *testing.T) {
 	_, err := d.MemAlloc(1 << 40)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 	require.EqualError(t, err,
-		"cuMemAlloc: device 1: CUDA_ERROR_OUT_OF_MEMORY (1099511627776 bytes; 3.0 GiB of 8.0 GiB are free): "+remedies[ErrOutOfMemory])
+		"cuMemAlloc: device 1: CUDA_ERROR_OUT_OF_MEMORY (1099511627776 bytes; 3.0 GiB of 8.0 GiB are free): "+results[ErrOutOfMemory].remedy)
 	_, err = d.DeviceGet(2)
 	require.ErrorIs(t, err, ErrInvalidDevice)
 	require.Contains(t, err.Error(), "device 2")

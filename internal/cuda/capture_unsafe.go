@@ -5,9 +5,6 @@ import (
 	"unsafe"
 )
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 func (d *libcuda) StreamBeginCapture(s Stream, mode CaptureMode) error {
 	return d.call(cuStreamBeginCapture, uintptr(s), uintptr(mode))
 }
@@ -18,13 +15,11 @@ func (d *libcuda) StreamBeginCaptureToGraph(s Stream, g Graph, after []GraphNode
 }
 
 func (d *libcuda) StreamEndCapture(s Stream) (Graph, error) {
-	g, err := d.getOf(cuStreamEndCapture, uintptr(s))
-	return Graph(g), err
+	return getOf[Graph](d, cuStreamEndCapture, uintptr(s))
 }
 
 func (d *libcuda) StreamIsCapturing(s Stream) (CaptureStatus, error) {
-	c, err := d.getOf(cuStreamIsCapturing, uintptr(s))
-	return CaptureStatus(c), err
+	return getOf[CaptureStatus](d, cuStreamIsCapturing, uintptr(s))
 }
 
 func (d *libcuda) StreamGetCaptureInfo(s Stream) (CaptureInfo, error) {

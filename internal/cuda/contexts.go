@@ -19,13 +19,11 @@ func (d *libcuda) DevicePrimaryCtxGetState(dev Device) (flags uint32, active boo
 func (d *libcuda) CtxPushCurrent(c Context) error { return d.call(cuCtxPushCurrent, uintptr(c)) }
 
 func (d *libcuda) CtxPopCurrent() (Context, error) {
-	c, err := d.get(cuCtxPopCurrent)
-	return Context(c), err
+	return made[Context](d, cuCtxPopCurrent)
 }
 
 func (d *libcuda) CtxGetCurrent() (Context, error) {
-	c, err := d.get(cuCtxGetCurrent)
-	return Context(c), err
+	return made[Context](d, cuCtxGetCurrent)
 }
 
 func (d *libcuda) CtxSetCurrent(c Context) error { return d.call(cuCtxSetCurrent, uintptr(c)) }

@@ -5,9 +5,6 @@ import (
 	"unsafe"
 )
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 func (d *libcuda) DeviceGetUuid(dev Device) ([16]byte, error) {
 	var u [16]byte
 	err := d.callPtr(cuDeviceGetUuid, uintptr(unsafe.Pointer(&u)), uintptr(dev))

@@ -89,7 +89,7 @@ const (
 
 // Error is CUDA's name of the result: "CUDA_ERROR_OUT_OF_MEMORY".
 func (r Result) Error() string {
-	if n, ok := resultNames[r]; ok {
+	if n := results[r].name; n != "" {
 		return n
 	}
 	return fmt.Sprintf("CUDA_ERROR_%d", int32(r))
@@ -110,7 +110,7 @@ type Error struct {
 func (e *Error) Why() string {
 	switch {
 	case e.Detail == "":
-		return remedies[e.Result]
+		return results[e.Result].remedy
 	case e.Remedy == "":
 		return e.Detail
 	}
@@ -130,7 +130,7 @@ func (e *Error) Error() string {
 	}
 	remedy := e.Remedy
 	if remedy == "" {
-		remedy = remedies[e.Result]
+		remedy = results[e.Result].remedy
 	}
 	if remedy != "" {
 		s += ": " + remedy

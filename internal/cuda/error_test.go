@@ -45,10 +45,10 @@ func TestErrorTexts(t *testing.T) {
 }
 
 func remedyText(r Result) string {
-	if remedies[r] == "" {
+	if results[r].remedy == "" {
 		return ""
 	}
-	return ": " + remedies[r]
+	return ": " + results[r].remedy
 }
 
 // A driver's answers, for and against a feature, or none.

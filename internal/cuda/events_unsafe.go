@@ -2,12 +2,8 @@ package cuda
 
 import "unsafe"
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 func (d *libcuda) EventCreate(flags EventFlags) (Event, error) {
-	e, err := d.get(cuEventCreate, uintptr(flags))
-	return Event(e), err
+	return made[Event](d, cuEventCreate, uintptr(flags))
 }
 
 func (d *libcuda) EventDestroy(e Event) error { return d.call(cuEventDestroy, uintptr(e)) }

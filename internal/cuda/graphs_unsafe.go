@@ -2,12 +2,8 @@ package cuda
 
 import "unsafe"
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 func (d *libcuda) GraphCreate() (Graph, error) {
-	g, err := d.get(cuGraphCreate, 0)
-	return Graph(g), err
+	return made[Graph](d, cuGraphCreate, 0)
 }
 
 func (d *libcuda) GraphDestroy(g Graph) error { return d.call(cuGraphDestroy, uintptr(g)) }
@@ -46,8 +42,7 @@ func (d *libcuda) edges(s symbol, g Graph, from, to []GraphNode) error {
 }
 
 func (d *libcuda) GraphInstantiate(g Graph, flags uint64) (GraphExec, error) {
-	x, err := d.get(cuGraphInstantiateWithFlags, uintptr(g), uintptr(flags))
-	return GraphExec(x), err
+	return made[GraphExec](d, cuGraphInstantiateWithFlags, uintptr(g), uintptr(flags))
 }
 
 func (d *libcuda) GraphUpload(x GraphExec, s Stream) error {
@@ -80,8 +75,7 @@ func (d *libcuda) GraphRetainUserObject(g Graph, o UserObject, references int, m
 }
 
 func (d *libcuda) GraphClone(g Graph) (Graph, error) {
-	h, err := d.get(cuGraphClone, uintptr(g))
-	return Graph(h), err
+	return made[Graph](d, cuGraphClone, uintptr(g))
 }
 
 func (d *libcuda) GraphAddChildGraphNode(g Graph, after []GraphNode, child Graph) (n GraphNode, err error) {
@@ -103,8 +97,7 @@ func (d *libcuda) GraphExecUpdate(x GraphExec, g Graph) (GraphUpdate, error) {
 }
 
 func (d *libcuda) GraphConditionalHandleCreate(g Graph, c Context, initial, flags uint32) (Condition, error) {
-	v, err := d.get(cuGraphConditionalHandleCreate, uintptr(g), uintptr(c), uintptr(initial), uintptr(flags))
-	return Condition(v), err
+	return made[Condition](d, cuGraphConditionalHandleCreate, uintptr(g), uintptr(c), uintptr(initial), uintptr(flags))
 }
 
 const nodeConditional = 13 // CU_GRAPH_NODE_TYPE_CONDITIONAL

@@ -23,7 +23,7 @@ var (
 )
 
 // headerNames are the names that cuda.h has for our constants; those of results
-// are in resultNames.
+// are in results.
 var headerNames = map[string]int{
 	"CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK":                       int(AttrMaxThreadsPerBlock),
 	"CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK":                 int(AttrMaxSharedPerBlock),
@@ -183,8 +183,8 @@ func TestHeaderText(t *testing.T) {
 	for expr, v := range headerNames {
 		lines = append(lines, fmt.Sprintf("%s = %d", expr, v))
 	}
-	for r, name := range resultNames {
-		lines = append(lines, fmt.Sprintf("%s = %d", name, int(r)))
+	for r, x := range results {
+		lines = append(lines, fmt.Sprintf("%s = %d", x.name, int(r)))
 	}
 	for _, s := range symbols {
 		lines = append(lines, fmt.Sprintf("%s of %d is %s", s.name, s.since, s.export))
@@ -221,8 +221,8 @@ func TestHeader(t *testing.T) {
 	for expr, v := range headerNames {
 		claim(expr, v)
 	}
-	for r, name := range resultNames {
-		claim(name, int(r))
+	for r, x := range results {
+		claim(x.name, int(r))
 	}
 	require.Greater(t, claims, 180)
 	source := filepath.Join(t.TempDir(), "claims.c")
@@ -231,18 +231,14 @@ func TestHeader(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// Every result has a name, and every remedy and function makes sense.
+// Every result has a name of its own, and every function makes sense.
 func TestTables(t *testing.T) {
 	names := map[string]bool{}
-	for r, n := range resultNames {
-		require.Regexp(t, `^CUDA_ERROR_[A-Z_]+$`, n)
-		require.False(t, names[n], n)
-		names[n] = true
-		require.Equal(t, n, r.Error())
-	}
-	for r, s := range remedies {
-		require.Contains(t, resultNames, r)
-		require.NotEmpty(t, s)
+	for r, x := range results {
+		require.Regexp(t, `^CUDA_ERROR_[A-Z_]+$`, x.name)
+		require.False(t, names[x.name], x.name)
+		names[x.name] = true
+		require.Equal(t, x.name, r.Error())
 	}
 	seen := map[string]bool{}
 	for i, s := range symbols {

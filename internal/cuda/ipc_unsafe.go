@@ -5,9 +5,6 @@ import (
 	"unsafe"
 )
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 // lazyEnablePeerAccess is the only flag there is, and must be given.
 const lazyEnablePeerAccess = 1
 

@@ -15,7 +15,7 @@ type libcuda struct {
 	// addresses of cuGetProcAddress and its newer version; 0 if the driver has none
 	getProcAddress, getProcAddress2 uintptr
 
-	addrs [symbolCount]atomic.Uintptr // 0: not asked for yet
+	addrs [mostSymbols]atomic.Uintptr // 0: not asked for yet
 
 	params paramSizes
 	moves  func() uint64 // see Moves

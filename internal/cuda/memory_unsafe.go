@@ -2,9 +2,6 @@ package cuda
 
 import "unsafe"
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 func (d *libcuda) MemcpyHtoD(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil

@@ -7,9 +7,6 @@ import (
 	"unsafe"
 )
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 // Options of cuModuleLoadDataEx.
 const (
 	jitErrorLogBuffer = 5

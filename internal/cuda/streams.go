@@ -3,8 +3,7 @@
 package cuda
 
 func (d *libcuda) StreamCreate(flags StreamFlags, priority int) (Stream, error) {
-	s, err := d.get(cuStreamCreateWithPriority, uintptr(flags), uintptr(priority))
-	return Stream(s), err
+	return made[Stream](d, cuStreamCreateWithPriority, uintptr(flags), uintptr(priority))
 }
 
 func (d *libcuda) StreamDestroy(s Stream) error { return d.call(cuStreamDestroy, uintptr(s)) }
@@ -18,23 +17,20 @@ func (d *libcuda) StreamWaitEvent(s Stream, e Event, flags uint32) error {
 }
 
 func (d *libcuda) StreamGetCtx(s Stream) (Context, error) {
-	c, err := d.getOf(cuStreamGetCtx, uintptr(s))
-	return Context(c), err
+	return getOf[Context](d, cuStreamGetCtx, uintptr(s))
 }
 
 func (d *libcuda) StreamGetFlags(s Stream) (StreamFlags, error) {
-	f, err := d.getOf(cuStreamGetFlags, uintptr(s))
-	return StreamFlags(f), err
+	return getOf[StreamFlags](d, cuStreamGetFlags, uintptr(s))
 }
 
 func (d *libcuda) StreamGetPriority(s Stream) (int, error) {
-	p, err := d.getOf(cuStreamGetPriority, uintptr(s))
+	p, err := getOf[uint32](d, cuStreamGetPriority, uintptr(s))
 	return int(int32(p)), err
 }
 
 func (d *libcuda) StreamGetId(s Stream) (uint64, error) {
-	id, err := d.getOf(cuStreamGetId, uintptr(s))
-	return uint64(id), err
+	return getOf[uint64](d, cuStreamGetId, uintptr(s))
 }
 
 func (d *libcuda) StreamWriteValue32(s Stream, p uintptr, v uint32, flags uint32) error {

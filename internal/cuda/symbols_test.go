@@ -18,8 +18,7 @@ func TestSymbolsOfDriver(t *testing.T) {
 	driver, err := Open(os.Getenv("RINGO_CUDA_LIBRARY"))
 	require.NoError(t, err)
 	d := driver.(*libcuda)
-	for s := range symbolCount {
-		sym := symbols[s]
+	for _, sym := range symbols {
 		if sym.since > d.version {
 			continue
 		}

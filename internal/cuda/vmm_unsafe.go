@@ -4,9 +4,6 @@ import (
 	"unsafe"
 )
 
-// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
-// call (go:uintptrescapes). The driver keeps none of them afterwards.
-
 // Values of cuda.h for memory that is pinned, on a device, read and written by
 // devices, and handed on as file descriptors.
 const (

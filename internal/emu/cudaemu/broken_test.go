@@ -40,57 +40,6 @@ func runReverse(e *env, text string) error {
 	return nil
 }
 
-func TestRightKernels(t *testing.T) {
-	for seed := range uint64(100) {
-		e := start(t, cudaemu.Config{Seed: seed, Lazy: true})
-		require.Equal(t, uint32(42), runMessage(e, ptxText), "seed %d", seed)
-		require.NoError(t, runReverse(e, ptxText), "seed %d", seed)
-		e.clean()
-	}
-}
-
-// TestBrokenFence takes each fence away. Both are found as a race; without the
-// sender's the message is seen to be lost as well.
-func TestBrokenFence(t *testing.T) {
-	for _, side := range []string{"sender", "receiver"} {
-		t.Run(side, func(t *testing.T) {
-			text := edited(t, "fence.acq_rel.gpu; // of the "+side, "")
-			wrong := 0
-			for seed := range uint64(40) {
-				e := start(t, cudaemu.Config{Seed: seed, Lazy: true})
-				p := e.alloc(256, true)
-				launchOf(e, text, "message", 2, 1, 0, &messageArgs{p, p + 64, p + 128})
-				e.ok(e.CtxSynchronize())
-				if e.word(p+128) != 42 {
-					wrong++
-				}
-				require.NotZero(t, e.kinds()[weakmem.Race], "seed %d", seed)
-				f := e.Reports()[0]
-				require.Equal(t, "message", f.Kernel)
-				require.Contains(t, f.Error(), "nothing orders it with the")
-				if seed == 0 {
-					t.Log(f)
-				}
-			}
-			if side == "sender" {
-				require.NotZero(t, wrong)
-			}
-		})
-	}
-}
-
-func TestBrokenBarrier(t *testing.T) {
-	text := edited(t, "bar.sync 0;", "")
-	e := start(t, cudaemu.Config{Lazy: true})
-	runReverse(e, text)
-	require.NotEmpty(t, e.Reports())
-	f := e.Reports()[0]
-	require.Contains(t, []weakmem.FaultKind{weakmem.Race, weakmem.Uninitialized}, f.Kind)
-	require.True(t, f.Shared)
-	require.Contains(t, f.Error(), "kernel reverse, line ")
-	t.Log(f)
-}
-
 func TestBrokenIndex(t *testing.T) {
 	text := edited(t, "st.global.u32 [%rd5], %r2;", "st.global.u32 [%rd5+4], %r2;")
 	e := start(t, cudaemu.Config{})
@@ -215,38 +164,4 @@ func TestResident(t *testing.T) {
 	e.ok(e.LaunchKernel(e.kernel("message"), &l, cuda.ArgsOf(&args)))
 	e.is(e.CtxSynchronize(), cuda.ErrLaunchTimeout)
 	t.Log(e.Reports()[0])
-}
-
-// exchange has the kernel exchange of a text run on two devices that have peer access, and
-// returns the sums that they find.
-func exchange(t *testing.T, seed uint64, text string) (*env, [2]uint32) {
-	e := start(t, cudaemu.Config{Devices: 2, Seed: seed, Lazy: true})
-	var p [2]uintptr
-	for i := range p {
-		e.use(i)
-		e.ok(e.CtxEnablePeerAccess(e.ctx[1-i]))
-		p[i] = e.alloc(256, true)
-	}
-	for i := range p {
-		e.use(i)
-		launchOf(e, text, "exchange", 1, 1, 0, &exchangeArgs{p[1-i], p[i], p[i] + 128, uint32(i + 1), 10})
-	}
-	for i := range p {
-		e.use(i)
-		e.ok(e.CtxSynchronize())
-	}
-	return e, [2]uint32{e.word(p[0] + 128), e.word(p[1] + 128)}
-}
-
-// TestDevices has kernels of two devices exchange numbers over peer access, for
-// many seeds; then without the fence before the flag, which is found.
-func TestDevices(t *testing.T) {
-	broken := edited(t, "fence.acq_rel.sys;\n\tst.relaxed", "fence.acq_rel.gpu;\n\tst.relaxed") // of a scope too small
-	for seed := range uint64(30) {
-		e, got := exchange(t, seed, ptxText)
-		require.Equal(t, [2]uint32{110, 55}, got, "seed %d", seed)
-		e.clean()
-		e, _ = exchange(t, seed, broken)
-		require.NotZero(t, e.kinds()[weakmem.Race], "seed %d", seed)
-	}
 }

@@ -12,6 +12,7 @@ type call struct {
 	name string
 	th   *thread
 	ctx  *context // current; nil if none
+	err  *error   // of the call's result
 }
 
 // since is the driver version that introduced a function, for those that are not in
@@ -34,64 +35,62 @@ var since = map[string]int{
 	"cuStreamGetId": 12000,
 }
 
-// begin starts a call that needs no context. If there is no error the caller ends it.
-func (m *Machine) begin(name string) (*call, error) {
+// call starts a call of the driver. The caller defers end, then calls begin or what begins with it. A check that fails
+// ends the call: it does not return, and err is set.
+func (m *Machine) call(name string, err *error) *call {
 	m.lock()
-	c := &call{Machine: m, name: name, th: m.thread()}
+	c := &call{Machine: m, name: name, th: m.thread(), err: err}
 	c.ctx = c.th.top()
-	err := c.permitted()
-	if err != nil {
-		m.mu.Unlock()
-		return nil, err
-	}
-	return c, nil
+	return c
 }
 
-// permitted returns the error of a call that the machine refuses whatever its arguments, nil if it permits the call.
-func (c *call) permitted() error {
-	if c.closing {
-		return c.fail(cuda.ErrDeinitialized, "the machine is closed")
+// failed is what a check panics with; end recovers it.
+type failed struct{ err error }
+
+func (c *call) end() {
+	c.mu.Unlock()
+	c.failed(recover())
+}
+
+// failed sets the error of the check that failed. Any other panic goes on.
+func (c *call) failed(p any) {
+	switch p := p.(type) {
+	case nil:
+	case failed:
+		*c.err = p.err
+	default:
+		panic(p)
 	}
+}
+
+// begin fails a call that the machine refuses whatever its arguments.
+func (c *call) begin() {
+	c.refuse(c.closing, cuda.ErrDeinitialized, "the machine is closed")
 	if v := since[c.name]; v > c.cfg.DriverVersion {
-		return c.fail(cuda.ErrNotFound, "came with CUDA %d.%d, the driver is %d.%d", v/1000, v%1000/10,
+		c.fail(cuda.ErrNotFound, "came with CUDA %d.%d, the driver is %d.%d", v/1000, v%1000/10,
 			c.cfg.DriverVersion/1000, c.cfg.DriverVersion%1000/10)
 	}
-	if c.exec.calling(c.th.id) {
-		return c.fail(cuda.ErrNotPermitted, "called from a host function")
-	}
+	c.refuse(c.exec.calling(c.th.id), cuda.ErrNotPermitted, "called from a host function")
 	device := -1
 	if c.ctx != nil {
 		device = c.ctx.dev.ordinal
 	}
 	if r, _ := c.inject.check(c.name, device); r != 0 {
-		return c.fail(r, "injected")
+		c.fail(r, "injected")
 	}
-	return nil
 }
 
-// beginIn starts a call that needs a context that works.
-func (m *Machine) beginIn(name string) (*call, error) {
-	c, err := m.begin(name)
-	if err != nil {
-		return nil, err
-	}
+// beginIn is begin for a call that needs a context that works.
+func (c *call) beginIn() {
+	c.begin()
 	if c.ctx != nil && c.ctx.alone {
-		if err := c.await(nil, func() bool { return !c.ctx.alone }); err != nil {
-			c.end()
-			return nil, err
-		}
+		c.await(nil, func() bool { return !c.ctx.alone })
 	}
-	if err := c.healthy(c.ctx); err != nil {
-		c.end()
-		return nil, err
+	c.healthy(c.ctx)
+	if c.cfg.AllocsWait && allocates[c.name] {
+		ops := c.ctx.work() // which orders nothing for the host
+		c.await(c.ctx, func() bool { return allDone(ops) })
 	}
-	if m.cfg.AllocsWait && allocates[name] {
-		if err := c.idle(c.ctx); err != nil {
-			c.end()
-			return nil, err
-		}
-	}
-	return c, nil
 }
 
 // allocates are the calls of Config.AllocsWait.
@@ -101,29 +100,26 @@ var allocates = map[string]bool{
 	"cuStreamCreateWithPriority": true,
 }
 
-// healthy returns the error that every call in a broken context gets, nil if the context works.
-func (c *call) healthy(ctx *context) error {
+// healthy fails if the context is broken.
+func (c *call) healthy(ctx *context) {
 	switch {
 	case ctx == nil:
-		return c.fail(cuda.ErrInvalidContext, "thread %d has no current context", c.th.id)
+		c.fail(cuda.ErrInvalidContext, "thread %d has no current context", c.th.id)
 	case ctx.destroyed:
-		return c.fail(cuda.ErrContextIsDestroyed, "")
+		c.fail(cuda.ErrContextIsDestroyed, "")
 	case ctx.dev.lost != 0:
-		return c.following(ctx.dev.lost, "device lost")
+		c.follow(ctx.dev.lost, "device lost")
 	case ctx.sticky != nil:
-		return c.following(ctx.sticky.result, ctx.sticky.detail)
+		c.follow(ctx.sticky.result, ctx.sticky.detail)
 	}
-	return nil
 }
 
-// following is the error of a call that fails because earlier work has.
-func (c *call) following(r cuda.Result, detail string) error {
-	err := c.fail(r, "%s", detail)
+// follow fails a call because earlier work has failed.
+func (c *call) follow(r cuda.Result, detail string) {
+	err := c.error(r, "%s", detail)
 	err.Follows = true
-	return err
+	panic(failed{err})
 }
-
-func (c *call) end() { c.mu.Unlock() }
 
 // caller is who makes a call about a device, or about none.
 func (m *Machine) caller(d *device) Caller {
@@ -136,40 +132,52 @@ func (m *Machine) caller(d *device) Caller {
 	return m.cfg.Caller(m.number(d))
 }
 
-func (c *call) fail(r cuda.Result, detail string, args ...any) *cuda.Error {
+func (c *call) error(r cuda.Result, detail string, args ...any) *cuda.Error {
 	e := &cuda.Error{Call: c.name, Result: r, Device: -1, Detail: fmt.Sprintf(detail, args...)}
 	if c.ctx != nil {
 		e.Device = c.ctx.dev.ordinal
 	}
-	if r == cuda.ErrInvalidContext && e.Remedy == "" {
+	if r == cuda.ErrInvalidContext {
 		e.Remedy = "make a context current on this OS thread, see cuda.With"
 	}
 	return e
 }
 
-// want fails unless ok.
-func (c *call) want(ok bool, r cuda.Result, detail string, args ...any) error {
-	if ok {
-		return nil
-	}
-	return c.fail(r, detail, args...)
+// fail ends the call with an error.
+func (c *call) fail(r cuda.Result, detail string, args ...any) {
+	panic(failed{c.error(r, detail, args...)})
 }
 
-// await waits until done is true, while work goes on, and then returns the error of
-// the context. It releases the lock meanwhile.
-func (c *call) await(ctx *context, done func() bool) error {
-	if !c.exec.wait(done) {
-		return c.fail(cuda.ErrDeinitialized, "the machine was closed")
+// refuse fails the call if something is wrong.
+func (c *call) refuse(wrong bool, r cuda.Result, detail string, args ...any) {
+	if wrong {
+		c.fail(r, detail, args...)
 	}
-	if ctx == nil {
-		return nil
+}
+
+// check fails the call if another part of the emulator has failed.
+func (c *call) check(err error, r cuda.Result) { c.refuse(err != nil, r, "%v", err) }
+
+// of is a call that asks something of the object of a handle.
+func of[H, X, T any](m *Machine, name string, find func(*call, H) X, h H, ask func(*call, X) T) (_ T, err error) {
+	c := m.call(name, &err)
+	defer c.end()
+	c.begin()
+	return ask(c, find(c, h)), nil
+}
+
+// await waits until done is true, while work goes on, and fails if the context is broken then. It releases the lock
+// meanwhile.
+func (c *call) await(ctx *context, done func() bool) {
+	c.refuse(!c.exec.wait(done), cuda.ErrDeinitialized, "the machine was closed")
+	if ctx != nil {
+		c.healthy(ctx)
 	}
-	return c.healthy(ctx)
 }
 
 // awaitAlone waits until all work of a context is done, and lets no other call in meanwhile, see
 // Config.LoadsWait.
-func (c *call) awaitAlone(ctx *context) error {
+func (c *call) awaitAlone(ctx *context) {
 	ctx.alone = c.cfg.LoadsWait
 	ctx.held++
 	defer func() {
@@ -177,19 +185,5 @@ func (c *call) awaitAlone(ctx *context) error {
 		ctx.held--
 		c.exec.progress.Broadcast() // wakes the calls that were kept waiting: maybe no work is left to wake them
 	}()
-	return c.await(ctx, ctx.idle)
-}
-
-// on carries out a call that begin has begun, or refused: it finds the object of a handle, calls f with it, and ends
-// the call.
-func on[H, T any](c *call, err error, find func(*call, H) (T, error), h H, f func(*call, T) error) error {
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	x, err := find(c, h)
-	if err != nil {
-		return err
-	}
-	return f(c, x)
+	c.await(ctx, ctx.idle)
 }

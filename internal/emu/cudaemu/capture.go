@@ -14,12 +14,9 @@ type capture struct {
 	streams []*stream // that take part, the origin too
 	thread  int
 	mode    cuda.CaptureMode
-	invalid bool
+	invalid bool // useless, but it still has to be ended
 	given   bool // the graph was there before
 }
-
-// invalidate makes the capture useless; it still has to be ended.
-func (p *capture) invalidate() { p.invalid = true }
 
 // capturesOf returns the captures of which some stream meets a condition.
 func (c *call) capturesOf(meets func(*stream) bool) (list []*capture) {
@@ -32,16 +29,23 @@ func (c *call) capturesOf(meets func(*stream) bool) (list []*capture) {
 }
 
 // violate invalidates captures and says why.
-func (c *call) violate(list []*capture, r cuda.Result, why string) error {
+func (c *call) violate(list []*capture, r cuda.Result, why string) {
 	for _, p := range list {
-		p.invalidate()
+		p.invalid = true
 	}
-	return c.fail(r, "%s; the capture is invalidated", why)
+	c.fail(r, "%s; the capture is invalidated", why)
+}
+
+// uncaptured fails if the stream is capturing.
+func (c *call) uncaptured(s *stream, why string) {
+	if s.capture != nil {
+		c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, why)
+	}
 }
 
 // unsafe fails if streams are capturing and the thread's mode forbids calls that
 // allocate or wait. Hardware permits copies and loading of modules, which do so too.
-func (c *call) unsafe() error {
+func (c *call) unsafe() {
 	var bad []*capture
 	for p := range c.captures {
 		own := p.thread == c.th.id && p.mode != cuda.CaptureRelaxed
@@ -50,55 +54,49 @@ func (c *call) unsafe() error {
 			bad = append(bad, p)
 		}
 	}
-	if bad == nil {
-		return nil
+	if bad != nil {
+		c.violate(bad, cuda.ErrStreamCaptureUnsupported, "not permitted while a stream is capturing")
 	}
-	return c.violate(bad, cuda.ErrStreamCaptureUnsupported, "not permitted while a stream is capturing")
 }
 
 // implicit fails if s is the legacy stream, which would have to wait for a stream that captures.
-func (c *call) implicit(s *stream) error {
+func (c *call) implicit(s *stream) {
 	if !s.isLegacy() {
-		return nil
+		return
 	}
 	bad := c.capturesOf(func(o *stream) bool { return o.ctx == s.ctx && o.isBlocking() })
-	if bad == nil {
-		return nil
+	if bad != nil {
+		c.violate(bad, cuda.ErrStreamCaptureImplicit, "the legacy stream waits for a stream that is capturing")
 	}
-	return c.violate(bad, cuda.ErrStreamCaptureImplicit, "the legacy stream waits for a stream that is capturing")
 }
 
 // recordable fails if the stream's capture is invalid.
-func (c *call) recordable(s *stream) error {
-	return c.want(!s.capture.invalid, cuda.ErrStreamCaptureInvalidated, "")
+func (c *call) recordable(s *stream) {
+	c.refuse(s.capture.invalid, cuda.ErrStreamCaptureInvalidated, "")
 }
 
 // record makes work a node of the graph that the stream captures.
-func (c *call) record(s *stream, w work) error {
-	if err := c.recordable(s); err != nil {
-		return err
-	}
+func (c *call) record(s *stream, w work) {
+	c.recordable(s)
 	s.tail = []*node{s.capture.graph.add(c.Machine, s, w, s.tail)}
-	return nil
 }
 
 // join has a stream wait for an event that was recorded in a capture: it takes
 // part from then on.
-func (c *call) join(s *stream, e *event) error {
+func (c *call) join(s *stream, e *event) {
 	p := e.capture
 	switch {
 	case p.invalid:
-		return c.fail(cuda.ErrStreamCaptureInvalidated, "")
+		c.fail(cuda.ErrStreamCaptureInvalidated, "")
 	case s.isLegacy():
-		return c.violate([]*capture{p}, cuda.ErrStreamCaptureImplicit, "the legacy stream cannot take part in a capture")
+		c.violate([]*capture{p}, cuda.ErrStreamCaptureImplicit, "the legacy stream cannot take part in a capture")
 	case s.capture != nil && s.capture != p:
-		return c.violate([]*capture{p, s.capture}, cuda.ErrStreamCaptureMerge, "the stream belongs to another capture")
+		c.violate([]*capture{p, s.capture}, cuda.ErrStreamCaptureMerge, "the stream belongs to another capture")
 	case s.capture == nil:
 		s.capture, s.tail = p, nil
 		p.streams = append(p.streams, s)
 	}
 	s.tail = union(s.tail, e.nodes)
-	return nil
 }
 
 func union(a, b []*node) []*node {
@@ -111,49 +109,37 @@ func union(a, b []*node) []*node {
 	return a
 }
 
-func (m *Machine) StreamBeginCapture(h cuda.Stream, mode cuda.CaptureMode) error {
-	c, s, err := m.onStream("cuStreamBeginCapture", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) StreamBeginCapture(h cuda.Stream, mode cuda.CaptureMode) (err error) {
+	c := m.call("cuStreamBeginCapture", &err)
 	defer c.end()
-	if err := c.mayCapture(s, mode); err != nil {
-		return err
-	}
+	s := c.onStream(h)
+	c.mayCapture(s, mode)
 	c.capture(s, &capture{graph: m.newGraph(), mode: mode}, nil)
 	return nil
 }
 
 // StreamBeginCaptureToGraph leaves the graph as it is when the capture is lost.
 func (m *Machine) StreamBeginCaptureToGraph(h cuda.Stream, gh cuda.Graph, after []cuda.GraphNode,
-	mode cuda.CaptureMode) error {
-	c, s, err := m.onStream("cuStreamBeginCaptureToGraph", h)
-	if err != nil {
-		return err
-	}
+	mode cuda.CaptureMode) (err error) {
+	c := m.call("cuStreamBeginCaptureToGraph", &err)
 	defer c.end()
-	g, deps, err := c.insertion(gh, after)
-	if err != nil {
-		return err
-	}
-	if err := c.mayCapture(s, mode); err != nil {
-		return err
-	}
+	s := c.onStream(h)
+	g, deps := c.insertion(gh, after)
+	c.mayCapture(s, mode)
 	c.capture(s, &capture{graph: g, mode: mode, given: true}, deps)
 	return nil
 }
 
 // mayCapture fails if the stream cannot begin a capture.
-func (c *call) mayCapture(s *stream, mode cuda.CaptureMode) error {
+func (c *call) mayCapture(s *stream, mode cuda.CaptureMode) {
 	switch {
 	case mode > cuda.CaptureRelaxed:
-		return c.fail(cuda.ErrInvalidValue, "mode %d", mode)
+		c.fail(cuda.ErrInvalidValue, "mode %d", mode)
 	case s.isLegacy():
-		return c.fail(cuda.ErrStreamCaptureUnsupported, "the legacy default stream cannot capture")
+		c.fail(cuda.ErrStreamCaptureUnsupported, "the legacy default stream cannot capture")
 	case s.capture != nil:
-		return c.fail(cuda.ErrIllegalState, "the stream is capturing already")
+		c.fail(cuda.ErrIllegalState, "the stream is capturing already")
 	}
-	return nil
 }
 
 // capture begins a capture after some nodes.
@@ -164,27 +150,25 @@ func (c *call) capture(s *stream, p *capture, after []*node) {
 	c.captures[p] = true
 }
 
-func (m *Machine) StreamEndCapture(h cuda.Stream) (cuda.Graph, error) {
-	c, s, err := m.onStream("cuStreamEndCapture", h)
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) StreamEndCapture(h cuda.Stream) (_ cuda.Graph, err error) {
+	c := m.call("cuStreamEndCapture", &err)
 	defer c.end()
+	s := c.onStream(h)
 	p := s.capture
 	switch {
 	case p == nil:
-		return 0, c.fail(cuda.ErrIllegalState, "the stream is not capturing")
+		c.fail(cuda.ErrIllegalState, "the stream is not capturing")
 	case p.origin != s:
-		return 0, c.violate([]*capture{p}, cuda.ErrStreamCaptureUnmatched, "it began on another stream")
+		c.violate([]*capture{p}, cuda.ErrStreamCaptureUnmatched, "it began on another stream")
 	}
 	unjoined := p.unjoined()
 	switch {
 	case p.mode != cuda.CaptureRelaxed && p.thread != c.th.id:
-		err = c.fail(cuda.ErrStreamCaptureWrongThread, "begun by thread %d; the capture is lost", p.thread)
+		err = c.error(cuda.ErrStreamCaptureWrongThread, "begun by thread %d; the capture is lost", p.thread)
 	case p.invalid:
-		err = c.fail(cuda.ErrStreamCaptureInvalidated, "")
+		err = c.error(cuda.ErrStreamCaptureInvalidated, "")
 	case unjoined != nil:
-		err = c.fail(cuda.ErrStreamCaptureUnjoined, "nothing of the origin stream waits for work on stream %#x",
+		err = c.error(cuda.ErrStreamCaptureUnjoined, "nothing of the origin stream waits for work on stream %#x",
 			uintptr(unjoined.handle))
 	}
 	if err != nil {
@@ -244,14 +228,13 @@ func (m *Machine) StreamGetCaptureInfo(h cuda.Stream) (cuda.CaptureInfo, error) 
 }
 
 func (m *Machine) captureInfo(name string, h cuda.Stream) (i cuda.CaptureInfo, err error) {
-	c, s, err := m.onStream(name, h)
-	if err != nil {
-		return i, err
-	}
+	c := m.call(name, &err)
 	defer c.end()
+	s := c.onStream(h)
 	if s.isLegacy() {
 		bad := c.capturesOf(func(o *stream) bool { return o.ctx == s.ctx && o.isBlocking() })
-		return i, c.want(bad == nil, cuda.ErrStreamCaptureImplicit, "a blocking stream is capturing")
+		c.refuse(bad != nil, cuda.ErrStreamCaptureImplicit, "a blocking stream is capturing")
+		return i, nil
 	}
 	p := s.capture
 	switch {
@@ -267,41 +250,29 @@ func (m *Machine) captureInfo(name string, h cuda.Stream) (i cuda.CaptureInfo, e
 	return i, nil
 }
 
-func (m *Machine) StreamUpdateCaptureDependencies(h cuda.Stream, nodes []cuda.GraphNode, flags uint32) error {
-	c, s, err := m.onStream("cuStreamUpdateCaptureDependencies", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) StreamUpdateCaptureDependencies(h cuda.Stream, nodes []cuda.GraphNode, flags uint32) (err error) {
+	c := m.call("cuStreamUpdateCaptureDependencies", &err)
 	defer c.end()
-	if s.capture == nil {
-		return c.fail(cuda.ErrIllegalState, "the stream is not capturing")
-	}
-	if err := c.recordable(s); err != nil {
-		return err
-	}
-	list, err := c.nodes(s.capture.graph, nodes)
+	s := c.onStream(h)
+	c.refuse(s.capture == nil, cuda.ErrIllegalState, "the stream is not capturing")
+	c.recordable(s)
+	list := c.nodes(s.capture.graph, nodes)
 	switch {
-	case err != nil:
-		return err
 	case flags == 0: // CU_STREAM_ADD_CAPTURE_DEPENDENCIES
 		s.tail = union(s.tail, list)
 	case flags == 1: // CU_STREAM_SET_CAPTURE_DEPENDENCIES
 		s.tail = list
 	default:
-		return c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
+		c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	}
 	return nil
 }
 
-func (m *Machine) ThreadExchangeStreamCaptureMode(mode cuda.CaptureMode) (cuda.CaptureMode, error) {
-	c, err := m.begin("cuThreadExchangeStreamCaptureMode")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) ThreadExchangeStreamCaptureMode(mode cuda.CaptureMode) (_ cuda.CaptureMode, err error) {
+	c := m.call("cuThreadExchangeStreamCaptureMode", &err)
 	defer c.end()
-	if mode > cuda.CaptureRelaxed {
-		return 0, c.fail(cuda.ErrInvalidValue, "mode %d", mode)
-	}
+	c.begin()
+	c.refuse(mode > cuda.CaptureRelaxed, cuda.ErrInvalidValue, "mode %d", mode)
 	old := c.th.mode
 	c.th.mode = mode
 	return old, nil

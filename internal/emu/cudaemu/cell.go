@@ -6,20 +6,17 @@ import (
 )
 
 // stick makes the bad cells of a device hold in a new allocation.
-func (c *call) stick(r *region) error {
+func (c *call) stick(r *region) {
 	bad := func(l Cell) bool { return l.Device == r.dev.ordinal }
 	if !slices.ContainsFunc(c.cfg.Cells, bad) {
-		return nil
+		return
 	}
 	r.offset = c.lowest(r)
 	for _, l := range c.cfg.Cells {
 		if at := l.Byte - r.offset; bad(l) && at >= 0 && at < int(r.size) {
-			if err := c.mem.Stick(r.addr+uint64(at), l.Bit, l.One); err != nil {
-				return c.system(err)
-			}
+			c.system(c.mem.Stick(r.addr+uint64(at), l.Bit, l.One))
 		}
 	}
-	return nil
 }
 
 // lowest is the lowest offset in its device's memory where an allocation fits.

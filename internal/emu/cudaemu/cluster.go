@@ -59,81 +59,68 @@ func (f *function) setClusterAttribute(a cuda.FunctionAttribute, v int) bool {
 
 func extent(d [3]int) int { return d[0] * d[1] * d[2] }
 
-// cluster is how many blocks the clusters of a launch have in each dimension, zeros where nothing says.
-func (c *call) cluster(f *function, asked cuda.Dim3, grid [3]int) (n [3]int, err error) {
-	k, none := f.kernel.Func, [3]int{}
-	fail := func(detail string, args ...any) ([3]int, error) {
-		return none, c.fail(cuda.ErrInvalidClusterSize, "kernel "+f.kernel.Name+": "+detail, args...)
+// mostBlocks is how many blocks a cluster of the function may have.
+func (f *function) mostBlocks() int {
+	if f.nonPortable {
+		return largestCluster
 	}
-	n = [3]int{int(asked.X), int(asked.Y), int(asked.Z)}
+	return portableCluster
+}
+
+// cluster is how many blocks the clusters of a launch have in each dimension, zeros where nothing says.
+func (c *call) cluster(f *function, asked cuda.Dim3, grid [3]int) [3]int {
+	k, none := f.kernel.Func, [3]int{}
+	refuse := func(wrong bool, detail string, args ...any) {
+		c.refuse(wrong, cuda.ErrInvalidClusterSize, "kernel "+f.kernel.Name+": "+detail, args...)
+	}
+	n := [3]int{int(asked.X), int(asked.Y), int(asked.Z)}
 	switch {
 	case k.ReqCluster != ptx.Dim{}:
 		own := f.kernel.ClusterOf(none)
-		if n != none && n != own {
-			return fail("clusters of %v blocks, it was compiled for %v", n, own)
-		}
+		refuse(n != none && n != own, "clusters of %v blocks, it was compiled for %v", n, own)
 		n = own
 	case n == none:
 		n = f.size
 	}
-	most := portableCluster
-	if f.nonPortable {
-		most = largestCluster
+	if n == none {
+		refuse(k.Explicit, "the launch has to say how many blocks a cluster has")
+		return n
 	}
+	most := f.mostBlocks()
 	if k.MaxCluster > 0 {
 		most = min(most, k.MaxCluster)
 	}
-	switch size := extent(n); {
-	case n == none && k.Explicit:
-		return fail("the launch has to say how many blocks a cluster has")
-	case n == none:
-		return n, nil
-	case f.mod.ctx.dev.Major < 9:
-		return none, c.fail(cuda.ErrNotSupported, "kernel %s: clusters need a GPU of capability 9.0", f.kernel.Name)
-	case size < 1 || size > most:
-		return fail("clusters of %v blocks, at most %d are allowed", n, most)
-	}
+	c.refuse(f.mod.ctx.dev.Major < 9, cuda.ErrNotSupported, "kernel %s: clusters need a GPU of capability 9.0",
+		f.kernel.Name)
+	refuse(extent(n) < 1 || extent(n) > most, "clusters of %v blocks, at most %d are allowed", n, most)
 	for i := range n {
-		if grid[i]%n[i] != 0 {
-			return fail("a grid of %v blocks in clusters of %v: extents have to be multiples", grid, n)
-		}
+		refuse(grid[i]%n[i] != 0, "a grid of %v blocks in clusters of %v: extents have to be multiples", grid, n)
 	}
-	return n, nil
+	return n
 }
 
 // OccupancyMaxActiveClusters is how many clusters of a launch the device holds at once. All multiprocessors can run
 // blocks of one cluster here, so more may fit than on hardware.
 func (m *Machine) OccupancyMaxActiveClusters(h cuda.Function, l *cuda.Launch, cluster cuda.Dim3) (int, error) {
-	c, f, err := m.onFunction("cuOccupancyMaxActiveClusters", h)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	n, err := c.cluster(f, cluster, size(l.Grid))
-	if err != nil || n == [3]int{} {
-		return 0, err
-	}
-	return c.blocksAtOnce(f, l) / extent(n), nil
+	return of(m, "cuOccupancyMaxActiveClusters", (*call).function, h, func(c *call, f *function) int {
+		n := c.cluster(f, cluster, size(l.Grid))
+		if n == [3]int{} {
+			return 0
+		}
+		return c.blocksAtOnce(f, l) / extent(n)
+	})
 }
 
 // OccupancyMaxPotentialClusterSize is how many blocks a cluster of a launch can have.
 func (m *Machine) OccupancyMaxPotentialClusterSize(h cuda.Function, l *cuda.Launch, cluster cuda.Dim3) (int, error) {
-	c, f, err := m.onFunction("cuOccupancyMaxPotentialClusterSize", h)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	if _, err := c.cluster(f, cluster, size(l.Grid)); err != nil {
-		return 0, err
-	}
-	most := portableCluster
-	if f.nonPortable {
-		most = largestCluster
-	}
-	if f.mod.ctx.dev.Major < 9 {
-		most = 1
-	}
-	return min(most, c.blocksAtOnce(f, l)), nil
+	return of(m, "cuOccupancyMaxPotentialClusterSize", (*call).function, h, func(c *call, f *function) int {
+		c.cluster(f, cluster, size(l.Grid))
+		most := f.mostBlocks()
+		if f.mod.ctx.dev.Major < 9 {
+			most = 1
+		}
+		return min(most, c.blocksAtOnce(f, l))
+	})
 }
 
 // blocksAtOnce is how many blocks of a launch the device holds.

@@ -21,24 +21,14 @@ type conditionWork struct {
 
 func (conditionWork) step(*Machine, *op) bool { return true }
 
-func (m *Machine) GraphConditionalHandleCreate(h cuda.Graph, x cuda.Context, initial, flags uint32) (cuda.Condition,
-	error) {
-	c, err := m.begin("cuGraphConditionalHandleCreate")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) GraphConditionalHandleCreate(h cuda.Graph, x cuda.Context, initial, flags uint32) (_ cuda.Condition,
+	err error) {
+	c := m.call("cuGraphConditionalHandleCreate", &err)
 	defer c.end()
-	g, err := c.graph(h)
-	if err != nil {
-		return 0, err
-	}
-	ctx, err := c.context(x)
-	if err != nil {
-		return 0, err
-	}
-	if flags&^cuda.ConditionAssignDefault != 0 {
-		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
-	}
+	c.begin()
+	g := c.graph(h)
+	ctx := c.context(x)
+	c.refuse(flags&^cuda.ConditionAssignDefault != 0, cuda.ErrInvalidValue, "flags %#x", flags)
 	m.serial++
 	v := cuda.Condition(m.serial)
 	m.conditions[v] = &condition{graph: g, ctx: ctx, initial: initial, assign: flags == cuda.ConditionAssignDefault}
@@ -47,27 +37,19 @@ func (m *Machine) GraphConditionalHandleCreate(h cuda.Graph, x cuda.Context, ini
 
 func (m *Machine) GraphAddConditionalNode(h cuda.Graph, after []cuda.GraphNode, v cuda.Condition,
 	how cuda.ConditionType, x cuda.Context) (n cuda.GraphNode, body cuda.Graph, err error) {
-	c, err := m.begin("cuGraphAddNode")
-	if err != nil {
-		return 0, 0, err
-	}
+	c := m.call("cuGraphAddNode", &err)
 	defer c.end()
-	g, deps, err := c.insertion(h, after)
-	if err != nil {
-		return 0, 0, err
-	}
-	ctx, err := c.context(x)
-	if err != nil {
-		return 0, 0, err
-	}
+	c.begin()
+	g, deps := c.insertion(h, after)
+	ctx := c.context(x)
 	d := m.conditions[v]
 	switch {
 	case d == nil || d.used:
-		return 0, 0, c.fail(cuda.ErrInvalidValue, "%#x is no conditional handle, or has its node", uint64(v))
+		c.fail(cuda.ErrInvalidValue, "%#x is no conditional handle, or has its node", uint64(v))
 	case d.ctx != ctx:
-		return 0, 0, c.fail(cuda.ErrInvalidValue, "the handle is of another context")
+		c.fail(cuda.ErrInvalidValue, "the handle is of another context")
 	case how > cuda.ConditionWhile:
-		return 0, 0, c.fail(cuda.ErrInvalidValue, "type %d is not emulated", how)
+		c.fail(cuda.ErrInvalidValue, "type %d is not emulated", how)
 	}
 	d.used = true
 	b := m.newGraph()
@@ -76,43 +58,33 @@ func (m *Machine) GraphAddConditionalNode(h cuda.Graph, after []cuda.GraphNode, 
 }
 
 // conditional fails if the graph's conditional nodes or handles forbid to make it executable.
-func (c *call) conditional(g *graph) error {
+func (c *call) conditional(g *graph) {
 	if conditions(g.nodes) != nil && g.running != nil {
-		return c.fail(cuda.ErrNotSupported,
+		c.fail(cuda.ErrNotSupported,
 			"a graph with conditional nodes has one executable graph at a time: destroy the other")
 	}
 	for _, d := range c.conditions {
-		if d.graph == g && !d.used {
-			return c.fail(cuda.ErrInvalidValue, "a conditional handle of the graph has no node")
-		}
+		c.refuse(d.graph == g && !d.used, cuda.ErrInvalidValue, "a conditional handle of the graph has no node")
 	}
 	for _, w := range conditions(g.nodes) {
-		if err := c.body(w.body.nodes, w.ctx); err != nil {
-			return err
-		}
+		c.body(w.body.nodes, w.ctx)
 	}
-	return nil
 }
 
 // body fails if a body has nodes that it must not have.
-func (c *call) body(nodes []*node, ctx *context) error {
+func (c *call) body(nodes []*node, ctx *context) {
 	for _, n := range nodes {
 		switch w := n.work.(type) {
 		case kernelWork, copyWork, setWork, nothing, conditionWork:
 		case childWork:
-			if err := c.body(w.nodes, ctx); err != nil {
-				return err
-			}
+			c.body(w.nodes, ctx)
 		default:
-			return c.fail(cuda.ErrNotSupported,
+			c.fail(cuda.ErrNotSupported,
 				"the body of a conditional node has a node for %s: it may have kernels, copies, sets, children and conditional "+
 					"nodes alone", kindOf(n.work))
 		}
-		if n.ctx != ctx {
-			return c.fail(cuda.ErrNotSupported, "the body of a conditional node has a node of another context")
-		}
+		c.refuse(n.ctx != ctx, cuda.ErrNotSupported, "the body of a conditional node has a node of another context")
 	}
-	return nil
 }
 
 // setCondition is cudaGraphSetConditional; kernels call it.

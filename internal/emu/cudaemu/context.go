@@ -34,22 +34,21 @@ type failure struct {
 }
 
 // context is the context of a handle.
-func (c *call) context(h cuda.Context) (*context, error) {
+func (c *call) context(h cuda.Context) *context {
 	for _, d := range c.devices {
 		for _, x := range d.contexts() {
 			if x.handle == h {
-				return x, nil
+				return x
 			}
 		}
 	}
 	for _, t := range c.threads {
 		for _, x := range t.stack {
-			if x.handle == h {
-				return nil, c.fail(cuda.ErrContextIsDestroyed, "context %#x", h)
-			}
+			c.refuse(x.handle == h, cuda.ErrContextIsDestroyed, "context %#x", h)
 		}
 	}
-	return nil, c.fail(cuda.ErrInvalidContext, "%#x is no context", h)
+	c.fail(cuda.ErrInvalidContext, "%#x is no context", h)
+	return nil
 }
 
 func (m *Machine) newContext(d *device) *context {
@@ -71,98 +70,70 @@ func (d *device) contexts() []*context {
 // CtxCreate is cuCtxCreate, which this module does not call: programs of others do. The context is current on the
 // thread from then on. Kernels of one context reach memory of another here, which on hardware they do not.
 func (m *Machine) CtxCreate(d cuda.Device) (cuda.Context, error) {
-	return ofDevice(m, "cuCtxCreate", d, func(c *call, d *device) (cuda.Context, error) {
+	return of(m, "cuCtxCreate", (*call).device, d, func(c *call, d *device) cuda.Context {
 		x := m.newContext(d)
 		d.created = append(d.created, x)
 		c.th.stack = append(c.th.stack, x)
-		return x.handle, nil
+		return x.handle
 	})
 }
 
 // CtxDestroy destroys a context of CtxCreate, which is no longer current on the calling thread then.
-func (m *Machine) CtxDestroy(h cuda.Context) error {
-	return ofContext(m, "cuCtxDestroy", h, func(c *call, x *context) error {
-		if x == x.dev.primary {
-			return c.fail(cuda.ErrInvalidContext, "%#x is a primary context, which is released", h)
-		}
-		if !m.exec.wait(x.idle) {
-			return c.fail(cuda.ErrDeinitialized, "the machine was closed")
-		}
-		if top := len(c.th.stack) - 1; top >= 0 && c.th.stack[top] == x {
-			c.th.stack = c.th.stack[:top]
-		}
-		x.destroy()
-		return nil
-	})
-}
-
-// ofContext calls f with the context of a handle.
-func ofContext(m *Machine, name string, h cuda.Context, f func(*call, *context) error) error {
-	c, err := m.begin(name)
-	if err != nil {
-		return err
-	}
+func (m *Machine) CtxDestroy(h cuda.Context) (err error) {
+	c := m.call("cuCtxDestroy", &err)
 	defer c.end()
-	x, err := c.context(h)
-	if err != nil {
-		return err
+	c.begin()
+	x := c.context(h)
+	c.refuse(x == x.dev.primary, cuda.ErrInvalidContext, "%#x is a primary context, which is released", h)
+	c.await(nil, x.idle)
+	if top := len(c.th.stack) - 1; top >= 0 && c.th.stack[top] == x {
+		c.th.stack = c.th.stack[:top]
 	}
-	return f(c, x)
+	x.destroy()
+	return nil
 }
 
 func (m *Machine) DevicePrimaryCtxRetain(d cuda.Device) (cuda.Context, error) {
-	return ofDevice(m, "cuDevicePrimaryCtxRetain", d, func(c *call, d *device) (cuda.Context, error) {
+	return of(m, "cuDevicePrimaryCtxRetain", (*call).device, d, func(c *call, d *device) cuda.Context {
 		if d.primary == nil {
 			d.primary = m.newContext(d)
 		}
 		d.primary.refs++
-		return d.primary.handle, nil
+		return d.primary.handle
 	})
 }
 
-func (m *Machine) DevicePrimaryCtxRelease(d cuda.Device) error {
-	c, err := m.begin("cuDevicePrimaryCtxRelease")
-	if err != nil {
-		return err
-	}
+func (m *Machine) DevicePrimaryCtxRelease(d cuda.Device) (err error) {
+	c := m.call("cuDevicePrimaryCtxRelease", &err)
 	defer c.end()
-	if d < 0 || int(d) >= len(c.visible) {
-		return c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.visible))
-	}
+	c.begin()
+	c.refuse(d < 0 || int(d) >= len(c.visible), cuda.ErrInvalidDevice, "device %d of %d", d, len(c.visible))
 	ctx := m.visible[d].primary
-	if ctx == nil {
-		return c.fail(cuda.ErrInvalidContext, "released more often than retained")
-	}
+	c.refuse(ctx == nil, cuda.ErrInvalidContext, "released more often than retained")
 	if ctx.refs--; ctx.refs > 0 {
 		return nil
 	}
 	for s := range m.captures {
 		if s.origin.ctx == ctx {
-			s.invalidate()
+			s.invalid = true
 		}
 	}
-	if !m.exec.wait(ctx.idle) {
-		return c.fail(cuda.ErrDeinitialized, "the machine was closed")
-	}
+	c.await(nil, ctx.idle)
 	ctx.destroy()
 	return nil
 }
 
 // DevicePrimaryCtxReset is cuDevicePrimaryCtxReset, which this module does not call: programs of others do. All that
 // lies in the context is freed, which is no leak, whoever has retained it.
-func (m *Machine) DevicePrimaryCtxReset(d cuda.Device) error {
-	_, err := ofDevice(m, "cuDevicePrimaryCtxReset", d, func(c *call, d *device) (none struct{}, err error) {
-		x := d.primary
-		if x == nil {
-			return none, nil
-		}
-		if !m.exec.wait(x.idle) {
-			return none, c.fail(cuda.ErrDeinitialized, "the machine was closed")
-		}
+func (m *Machine) DevicePrimaryCtxReset(d cuda.Device) (err error) {
+	c := m.call("cuDevicePrimaryCtxReset", &err)
+	defer c.end()
+	c.begin()
+	if x := c.device(d).primary; x != nil {
+		c.await(nil, x.idle)
 		x.drop()
-		return none, nil
-	})
-	return err
+	}
+	return nil
 }
 
 // destroy frees all that lies in the context, and notes what the program should have freed.
@@ -219,119 +190,96 @@ func (x *context) fail(r cuda.Result, detail string) {
 func (x *context) broken() bool { return x.sticky != nil || x.dev.lost != 0 || x.destroyed }
 
 func (m *Machine) DevicePrimaryCtxGetState(d cuda.Device) (flags uint32, active bool, err error) {
-	active, err = ofDevice(m, "cuDevicePrimaryCtxGetState", d, func(c *call, d *device) (bool, error) {
-		return d.primary != nil, nil
+	active, err = of(m, "cuDevicePrimaryCtxGetState", (*call).device, d, func(c *call, d *device) bool {
+		return d.primary != nil
 	})
 	return 0, active, err
 }
 
-func (m *Machine) CtxPushCurrent(h cuda.Context) error {
-	return ofContext(m, "cuCtxPushCurrent", h, func(c *call, x *context) error {
-		c.th.stack = append(c.th.stack, x)
-		return nil
-	})
+func (m *Machine) CtxPushCurrent(h cuda.Context) (err error) {
+	c := m.call("cuCtxPushCurrent", &err)
+	defer c.end()
+	c.begin()
+	c.th.stack = append(c.th.stack, c.context(h))
+	return nil
 }
 
-func (m *Machine) CtxPopCurrent() (cuda.Context, error) {
-	c, err := m.begin("cuCtxPopCurrent")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) CtxPopCurrent() (_ cuda.Context, err error) {
+	c := m.call("cuCtxPopCurrent", &err)
 	defer c.end()
+	c.begin()
 	if c.ctx == nil {
-		return 0, c.healthy(nil)
+		c.healthy(nil)
 	}
 	c.th.stack = c.th.stack[:len(c.th.stack)-1]
 	return c.ctx.handle, nil
 }
 
-func (m *Machine) CtxGetCurrent() (cuda.Context, error) {
-	c, err := m.begin("cuCtxGetCurrent")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) CtxGetCurrent() (_ cuda.Context, err error) {
+	c := m.call("cuCtxGetCurrent", &err)
 	defer c.end()
+	c.begin()
 	if c.ctx == nil {
 		return 0, nil
 	}
 	return c.ctx.handle, nil
 }
 
-func (m *Machine) CtxSetCurrent(h cuda.Context) error {
-	c, err := m.begin("cuCtxSetCurrent")
-	if err != nil {
-		return err
-	}
+func (m *Machine) CtxSetCurrent(h cuda.Context) (err error) {
+	c := m.call("cuCtxSetCurrent", &err)
 	defer c.end()
+	c.begin()
 	top := max(0, len(c.th.stack)-1)
 	if h == 0 {
 		c.th.stack = c.th.stack[:top]
 		return nil
 	}
-	x, err := c.context(h)
-	if err != nil {
-		return err
-	}
-	c.th.stack = append(c.th.stack[:top], x)
+	c.th.stack = append(c.th.stack[:top], c.context(h))
 	return nil
 }
 
-func (m *Machine) CtxGetDevice() (cuda.Device, error) {
-	c, err := m.begin("cuCtxGetDevice")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) CtxGetDevice() (_ cuda.Device, err error) {
+	c := m.call("cuCtxGetDevice", &err)
 	defer c.end()
+	c.begin()
 	if c.ctx == nil {
-		return 0, c.healthy(nil)
+		c.healthy(nil)
 	}
 	return cuda.Device(c.number(c.ctx.dev)), nil
 }
 
-func (m *Machine) CtxSynchronize() error {
-	c, err := m.beginIn("cuCtxSynchronize")
-	if err != nil {
-		return err
-	}
+func (m *Machine) CtxSynchronize() (err error) {
+	c := m.call("cuCtxSynchronize", &err)
 	defer c.end()
+	c.beginIn()
 	if bad := c.capturesOf(func(s *stream) bool { return s.ctx == c.ctx }); bad != nil {
-		return c.violate(bad, cuda.ErrStreamCaptureUnsupported, "a stream of the context is capturing")
+		c.violate(bad, cuda.ErrStreamCaptureUnsupported, "a stream of the context is capturing")
 	}
-	if err := c.unsafe(); err != nil {
-		return err
-	}
-	return c.synchronize(c.ctx, c.ctx.streams)
+	c.unsafe()
+	c.waitFor(c.ctx, c.ctx.work())
+	return nil
 }
 
-func (m *Machine) CtxEnablePeerAccess(h cuda.Context) error {
-	return m.peer("cuCtxEnablePeerAccess", h, func(c *call, peer *context) error {
-		bit := uint64(1) << peer.dev.ordinal
-		switch {
-		case !c.ctx.dev.canAccess(peer.dev):
-			return c.fail(cuda.ErrPeerAccessUnsupported, "device %d cannot access device %d", c.ctx.dev.ordinal,
-				peer.dev.ordinal)
-		case c.ctx.peers&bit != 0:
-			return c.fail(cuda.ErrPeerAccessAlreadyEnabled, "to device %d", peer.dev.ordinal)
-		}
-		c.ctx.peers |= bit
-		return nil
-	})
+func (m *Machine) CtxEnablePeerAccess(h cuda.Context) (err error) {
+	c := m.call("cuCtxEnablePeerAccess", &err)
+	defer c.end()
+	c.beginIn()
+	own, peer := c.ctx.dev, c.context(h).dev
+	c.refuse(!own.canAccess(peer), cuda.ErrPeerAccessUnsupported, "device %d cannot access device %d", own.ordinal,
+		peer.ordinal)
+	c.refuse(c.ctx.peers>>peer.ordinal&1 != 0, cuda.ErrPeerAccessAlreadyEnabled, "to device %d", peer.ordinal)
+	c.ctx.peers |= 1 << peer.ordinal
+	return nil
 }
 
-func (m *Machine) CtxDisablePeerAccess(h cuda.Context) error {
-	return m.peer("cuCtxDisablePeerAccess", h, func(c *call, peer *context) error {
-		bit := uint64(1) << peer.dev.ordinal
-		if c.ctx.peers&bit == 0 {
-			return c.fail(cuda.ErrPeerAccessNotEnabled, "to device %d", peer.dev.ordinal)
-		}
-		c.ctx.peers &^= bit
-		return nil
-	})
-}
-
-func (m *Machine) peer(name string, h cuda.Context, f func(*call, *context) error) error {
-	c, err := m.beginIn(name)
-	return on(c, err, (*call).context, h, f)
+func (m *Machine) CtxDisablePeerAccess(h cuda.Context) (err error) {
+	c := m.call("cuCtxDisablePeerAccess", &err)
+	defer c.end()
+	c.beginIn()
+	peer := c.context(h).dev.ordinal
+	c.refuse(c.ctx.peers>>peer&1 == 0, cuda.ErrPeerAccessNotEnabled, "to device %d", peer)
+	c.ctx.peers &^= 1 << peer
+	return nil
 }
 
 // Priorities of streams, smaller is more urgent.
@@ -341,10 +289,8 @@ const (
 )
 
 func (m *Machine) CtxGetStreamPriorityRange() (least, greatest int, err error) {
-	c, err := m.beginIn("cuCtxGetStreamPriorityRange")
-	if err != nil {
-		return 0, 0, err
-	}
+	c := m.call("cuCtxGetStreamPriorityRange", &err)
 	defer c.end()
+	c.beginIn()
 	return leastPriority, greatestPriority, nil
 }

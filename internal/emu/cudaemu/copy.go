@@ -10,127 +10,98 @@ import (
 )
 
 // accessible checks memory of a copy or memset that the device of a context does.
-func (c *call) accessible(x *context, p uintptr, n int) error {
-	r, err := c.memory(p, n)
-	if err == nil && r.kind == regionMapping && r.granted>>x.dev.ordinal&1 == 0 {
-		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p,
-			x.dev.ordinal)
-	}
-	if err == nil && r.kind == regionHeap {
-		err = c.fail(cuda.ErrInvalidValue, "%#x is of malloc in a kernel, which kernels alone reach", p)
-	}
-	return err
+func (c *call) accessible(x *context, p uintptr, n int) {
+	r := c.memory(p, n)
+	c.refuse(r.kind == regionMapping && r.granted>>x.dev.ordinal&1 == 0, cuda.ErrInvalidValue,
+		"%#x is mapped, but device %d has no access: call cuMemSetAccess", p, x.dev.ordinal)
+	c.refuse(r.kind == regionHeap, cuda.ErrInvalidValue, "%#x is of malloc in a kernel, which kernels alone reach", p)
 }
 
 // onDefault begins a copy or memset without a stream, which the legacy default
 // stream takes. Which of these calls wait is in the driver's "API synchronization
 // behavior"; TestBehaviour has recorded what hardware does.
-func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
-	c, err := m.beginIn(name)
-	if err != nil {
-		return nil, err
+func (c *call) onDefault(p uintptr, n int) {
+	c.beginIn()
+	c.implicit(c.ctx.legacy)
+	if n != 0 {
+		c.accessible(c.ctx, p, n)
 	}
-	err = c.implicit(c.ctx.legacy)
-	if err == nil && n != 0 {
-		err = c.accessible(c.ctx, p, n)
-	}
-	if err != nil {
-		c.end()
-		return nil, err
-	}
-	return c, nil
 }
 
 // MemcpyHtoD waits for the legacy stream, reads src and returns, which is before
 // the bytes are there: work that nothing orders after that stream may run first.
-func (m *Machine) MemcpyHtoD(dst uintptr, src []byte) error {
-	c, err := m.onDefault("cuMemcpyHtoD", dst, len(src))
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemcpyHtoD(dst uintptr, src []byte) (err error) {
+	c := m.call("cuMemcpyHtoD", &err)
 	defer c.end()
-	if len(src) == 0 {
-		return nil
+	c.onDefault(dst, len(src))
+	if len(src) > 0 {
+		c.hold(c.ctx, c.ctx.legacy.before())
+		c.push(c.ctx.legacy, writeWork{uint64(dst), slices.Clone(src)})
+		c.settle(dst, uintptr(addressOf(src)))
 	}
-	if err := c.holding(c.ctx, func() error { return c.waitFor(c.ctx, c.ctx.legacy.before()) }); err != nil {
-		return err
-	}
-	c.push(c.ctx.legacy, writeWork{uint64(dst), slices.Clone(src)})
-	return c.settle(dst, uintptr(addressOf(src)))
+	return nil
 }
 
 // MemcpyDtoH returns when the bytes are there.
-func (m *Machine) MemcpyDtoH(dst []byte, src uintptr) error {
-	c, err := m.onDefault("cuMemcpyDtoH", src, len(dst))
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemcpyDtoH(dst []byte, src uintptr) (err error) {
+	c := m.call("cuMemcpyDtoH", &err)
 	defer c.end()
-	if len(dst) == 0 {
-		return nil
+	c.onDefault(src, len(dst))
+	if len(dst) > 0 {
+		c.hold(c.ctx, []*op{c.push(c.ctx.legacy, readWork{dst, uint64(src), c.caller(c.ctx.dev)})})
 	}
-	c.push(c.ctx.legacy, readWork{dst, uint64(src), c.caller(c.ctx.dev)})
-	return c.holding(c.ctx, func() error { return c.synchronize(c.ctx, []*stream{c.ctx.legacy}) })
+	return nil
 }
 
-// holding calls f, which waits for work of a context and keeps copies of other GPUs waiting.
-func (c *call) holding(ctx *context, f func() error) error {
+// hold waits for work of a context and keeps copies of other GPUs waiting.
+func (c *call) hold(ctx *context, ops []*op) {
 	ctx.held++
 	defer func() {
 		ctx.held--
 		c.exec.progress.Broadcast()
 	}()
-	return f()
+	c.waitFor(ctx, ops)
 }
 
 // pass has a copy wait for the calls that hold the context of memory on another GPU.
-func (c *call) pass(s *stream, ends ...uintptr) error {
+func (c *call) pass(s *stream, ends ...uintptr) {
 	if !c.cfg.LoadsWait || s.capture != nil {
-		return nil
+		return
 	}
 	for _, p := range ends {
-		r := c.regions.find(uint64(p))
-		if r == nil || r.kind != regionAlloc || r.ctx == s.ctx {
-			continue
-		}
-		if err := c.await(s.ctx, func() bool { return r.ctx.held == 0 }); err != nil {
-			return err
+		if r := c.regions.find(uint64(p)); r != nil && r.kind == regionAlloc && r.ctx != s.ctx {
+			c.await(s.ctx, func() bool { return r.ctx.held == 0 })
 		}
 	}
-	return nil
 }
 
 // MemcpyDtoD does not wait, unless settle does.
-func (m *Machine) MemcpyDtoD(dst, src uintptr, n int) error {
-	c, err := m.onDefault("cuMemcpyDtoD", dst, n)
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemcpyDtoD(dst, src uintptr, n int) (err error) {
+	c := m.call("cuMemcpyDtoD", &err)
 	defer c.end()
-	if err := c.copy(c.ctx.legacy, dst, src, n); err != nil {
-		return err
-	}
-	return c.settle(dst, src)
+	c.onDefault(dst, n)
+	c.copy(c.ctx.legacy, dst, src, n)
+	c.settle(dst, src)
+	return nil
 }
 
 // settle waits for a copy or memset on the legacy stream if source or destination is
 // pinned host memory, or PointerSetSyncMemops was set for it.
-func (c *call) settle(ends ...uintptr) error {
+func (c *call) settle(ends ...uintptr) {
 	for _, p := range ends {
 		if r := c.regions.find(uint64(p)); r != nil && (r.dev == nil || r.sync) {
-			return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
+			c.waitFor(c.ctx, []*op{c.ctx.legacy.last})
+			return
 		}
 	}
-	return nil
 }
 
-func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) error {
-	c, s, err := m.onStream("cuMemcpyAsync", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) (err error) {
+	c := m.call("cuMemcpyAsync", &err)
 	defer c.end()
-	return c.copy(s, dst, src, n)
+	s := c.onStream(h)
+	c.copy(s, dst, src, n)
+	return nil
 }
 
 // MemcpyHtoDAsync is a copy of pageable host memory, which cuda.Driver does not have: the C interface calls it. It has
@@ -152,110 +123,80 @@ func (m *Machine) MemcpyDtoHAsync(dst []byte, src uintptr, h cuda.Stream) error 
 }
 
 // pageable enqueues a copy of which the driver knows one end.
-func (m *Machine) pageable(name string, p uintptr, n int, h cuda.Stream, w func(*stream) work) error {
-	c, s, err := m.onStream(name, h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) pageable(name string, p uintptr, n int, h cuda.Stream, w func(*stream) work) (err error) {
+	c := m.call(name, &err)
 	defer c.end()
-	if n == 0 {
-		return nil
+	s := c.onStream(h)
+	if n > 0 {
+		c.accessible(s.ctx, p, n)
+		c.enqueue(s, w(s))
 	}
-	if err := c.accessible(s.ctx, p, n); err != nil {
-		return err
-	}
-	_, err = c.enqueue(s, w(s))
-	return err
+	return nil
 }
 
 // MemcpyPeerAsync cannot be captured, unlike MemcpyAsync between the same devices.
 func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr, srcCtx cuda.Context, n int,
-	h cuda.Stream) error {
-	c, s, err := m.onStream("cuMemcpyPeerAsync", h)
-	if err != nil {
-		return err
-	}
+	h cuda.Stream) (err error) {
+	c := m.call("cuMemcpyPeerAsync", &err)
 	defer c.end()
-	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported,
-			"a copy between contexts cannot be captured: use MemcpyAsync")
-	}
+	s := c.onStream(h)
+	c.uncaptured(s, "a copy between contexts cannot be captured: use MemcpyAsync")
 	for _, end := range []struct {
 		p uintptr
 		h cuda.Context
 	}{{dst, dstCtx}, {src, srcCtx}} {
-		ctx, err := c.context(end.h)
-		if err != nil {
-			return err
-		}
+		ctx := c.context(end.h)
 		if r := c.regions.find(uint64(end.p)); r != nil && r.dev != nil && r.dev != ctx.dev {
-			return c.fail(cuda.ErrInvalidValue, "%#x is memory of device %d, its context that of device %d", end.p,
+			c.fail(cuda.ErrInvalidValue, "%#x is memory of device %d, its context that of device %d", end.p,
 				r.dev.ordinal, ctx.dev.ordinal)
 		}
 	}
-	return c.copy(s, dst, src, n)
+	c.copy(s, dst, src, n)
+	return nil
 }
 
-func (c *call) copy(s *stream, dst, src uintptr, n int) error {
+func (c *call) copy(s *stream, dst, src uintptr, n int) {
 	if n == 0 {
-		return nil
+		return
 	}
-	if err := c.accessible(s.ctx, dst, n); err != nil {
-		return err
-	}
-	if err := c.accessible(s.ctx, src, n); err != nil {
-		return err
-	}
-	if err := c.pass(s, dst, src); err != nil {
-		return err
-	}
-	_, err := c.enqueue(s, copyWork{uint64(dst), uint64(src), n, c.caller(s.ctx.dev)})
-	return err
+	c.accessible(s.ctx, dst, n)
+	c.accessible(s.ctx, src, n)
+	c.pass(s, dst, src)
+	c.enqueue(s, copyWork{uint64(dst), uint64(src), n, c.caller(s.ctx.dev)})
 }
 
 // MemsetD8 does not wait, unless settle does.
-func (m *Machine) MemsetD8(p uintptr, v byte, n int) error {
-	c, err := m.onDefault("cuMemsetD8", p, n)
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemsetD8(p uintptr, v byte, n int) (err error) {
+	c := m.call("cuMemsetD8", &err)
 	defer c.end()
-	if err := c.set(c.ctx.legacy, p, []byte{v}, n); err != nil {
-		return err
-	}
-	return c.settle(p)
+	c.onDefault(p, n)
+	c.set(c.ctx.legacy, p, []byte{v}, n)
+	c.settle(p)
+	return nil
 }
 
-func (m *Machine) MemsetD8Async(p uintptr, v byte, n int, h cuda.Stream) error {
-	c, s, err := m.onStream("cuMemsetD8Async", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemsetD8Async(p uintptr, v byte, n int, h cuda.Stream) (err error) {
+	c := m.call("cuMemsetD8Async", &err)
 	defer c.end()
-	return c.set(s, p, []byte{v}, n)
+	s := c.onStream(h)
+	c.set(s, p, []byte{v}, n)
+	return nil
 }
 
-func (m *Machine) MemsetD32Async(p uintptr, v uint32, words int, h cuda.Stream) error {
-	c, s, err := m.onStream("cuMemsetD32Async", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemsetD32Async(p uintptr, v uint32, words int, h cuda.Stream) (err error) {
+	c := m.call("cuMemsetD32Async", &err)
 	defer c.end()
-	if p%4 != 0 {
-		return c.fail(cuda.ErrInvalidValue, "%#x is not aligned to 4 bytes", p)
-	}
-	return c.set(s, p, binary.LittleEndian.AppendUint32(nil, v), 4*words)
+	s := c.onStream(h)
+	c.refuse(p%4 != 0, cuda.ErrInvalidValue, "%#x is not aligned to 4 bytes", p)
+	c.set(s, p, binary.LittleEndian.AppendUint32(nil, v), 4*words)
+	return nil
 }
 
-func (c *call) set(s *stream, p uintptr, pattern []byte, n int) error {
-	if n == 0 {
-		return nil
+func (c *call) set(s *stream, p uintptr, pattern []byte, n int) {
+	if n != 0 {
+		c.accessible(s.ctx, p, n)
+		c.enqueue(s, setWork{uint64(p), pattern, n})
 	}
-	if err := c.accessible(s.ctx, p, n); err != nil {
-		return err
-	}
-	_, err := c.enqueue(s, setWork{uint64(p), pattern, n})
-	return err
 }
 
 type (

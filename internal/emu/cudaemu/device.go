@@ -25,82 +25,73 @@ func newDevice(m *Machine, i int, d Device) *device {
 }
 
 // device is the device of a number.
-func (c *call) device(d cuda.Device) (*device, error) {
-	if d < 0 || int(d) >= len(c.visible) {
-		return nil, c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.visible))
-	}
+func (c *call) device(d cuda.Device) *device {
+	c.refuse(d < 0 || int(d) >= len(c.visible), cuda.ErrInvalidDevice, "device %d of %d", d, len(c.visible))
 	dev := c.visible[d]
-	if dev.lost != 0 {
-		return nil, c.fail(dev.lost, "device %d lost", d)
-	}
-	return dev, nil
+	c.refuse(dev.lost != 0, dev.lost, "device %d lost", d)
+	return dev
 }
 
-func (m *Machine) DeviceGetCount() (int, error) {
-	c, err := m.begin("cuDeviceGetCount")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) DeviceGetCount() (_ int, err error) {
+	c := m.call("cuDeviceGetCount", &err)
 	defer c.end()
+	c.begin()
 	return len(m.visible), nil
 }
 
 func (m *Machine) DeviceGet(ordinal int) (cuda.Device, error) {
-	return ofDevice(m, "cuDeviceGet", cuda.Device(ordinal), func(c *call, d *device) (cuda.Device, error) {
-		return cuda.Device(ordinal), nil
-	})
+	d := cuda.Device(ordinal)
+	return of(m, "cuDeviceGet", (*call).device, d, func(*call, *device) cuda.Device { return d })
 }
 
 func (m *Machine) DeviceGetName(d cuda.Device) (string, error) {
-	return ofDevice(m, "cuDeviceGetName", d, func(c *call, d *device) (string, error) { return d.Name, nil })
+	return of(m, "cuDeviceGetName", (*call).device, d, func(_ *call, d *device) string { return d.Name })
 }
 
 func (m *Machine) DeviceGetUuid(d cuda.Device) ([16]byte, error) {
-	return ofDevice(m, "cuDeviceGetUuid", d, func(c *call, d *device) ([16]byte, error) { return d.UUID, nil })
+	return of(m, "cuDeviceGetUuid", (*call).device, d, func(_ *call, d *device) [16]byte { return d.UUID })
 }
 
 func (m *Machine) DeviceGetPCIBusId(d cuda.Device) (string, error) {
-	return ofDevice(m, "cuDeviceGetPCIBusId", d, func(c *call, d *device) (string, error) {
-		return fmt.Sprintf("0000:%02x:00.0", d.Bus), nil
+	return of(m, "cuDeviceGetPCIBusId", (*call).device, d, func(_ *call, d *device) string {
+		return fmt.Sprintf("0000:%02x:00.0", d.Bus)
 	})
 }
 
 func (m *Machine) DeviceTotalMem(d cuda.Device) (int, error) {
-	return ofDevice(m, "cuDeviceTotalMem", d, func(c *call, d *device) (int, error) { return d.Memory, nil })
+	return of(m, "cuDeviceTotalMem", (*call).device, d, func(_ *call, d *device) int { return d.Memory })
 }
 
 func (m *Machine) DeviceGetAttribute(a cuda.DeviceAttribute, d cuda.Device) (int, error) {
-	return ofDevice(m, "cuDeviceGetAttribute", d, func(c *call, d *device) (int, error) {
+	return of(m, "cuDeviceGetAttribute", (*call).device, d, func(c *call, d *device) int {
 		v, ok := d.attribute(a)
-		return v, c.want(ok, cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+		c.refuse(!ok, cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+		return v
 	})
 }
 
 func (m *Machine) DeviceCanAccessPeer(d, peer cuda.Device) (bool, error) {
-	return ofDevice(m, "cuDeviceCanAccessPeer", d, func(c *call, d *device) (bool, error) {
-		p, err := c.device(peer)
-		return err == nil && d.canAccess(p), err
+	return of(m, "cuDeviceCanAccessPeer", (*call).device, d, func(c *call, d *device) bool {
+		return d.canAccess(c.device(peer))
 	})
 }
 
 func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Device) (int, error) {
-	return ofDevice(m, "cuDeviceGetP2PAttribute", src, func(c *call, s *device) (int, error) {
-		d, err := c.device(dst)
-		switch {
-		case err != nil:
-			return 0, err
-		case s == d:
-			return 0, c.fail(cuda.ErrInvalidDevice, "a device is no peer of itself")
-		case a == cuda.P2PPerformanceRank:
-			return 0, nil
-		case a == cuda.P2PAccessSupported:
-			return boolInt(s.canAccess(d)), nil
-		case a == cuda.P2PNativeAtomics && m.cfg.Link(s.ordinal, d.ordinal) == cuda.UnknownLink:
-			return 0, c.fail(cuda.ErrUnknown, "the link is not to be known")
-		case a == cuda.P2PNativeAtomics:
-			return boolInt(s.canAccess(d) && m.cfg.Link(s.ordinal, d.ordinal) == cuda.NVLink), nil
+	return of(m, "cuDeviceGetP2PAttribute", (*call).device, src, func(c *call, s *device) int {
+		d := c.device(dst)
+		c.refuse(s == d, cuda.ErrInvalidDevice, "a device is no peer of itself")
+		switch a {
+		case cuda.P2PPerformanceRank:
+		case cuda.P2PAccessSupported:
+			return boolInt(s.canAccess(d))
+		case cuda.P2PNativeAtomics:
+			link := m.cfg.Link(s.ordinal, d.ordinal)
+			c.refuse(link == cuda.UnknownLink, cuda.ErrUnknown, "the link is not to be known")
+			return boolInt(s.canAccess(d) && link == cuda.NVLink)
+		default:
+			c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
 		}
-		return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+		return 0
 	})
 }
 
@@ -116,21 +107,6 @@ func (m *Machine) deviceOf(uuid [16]byte) *device {
 		}
 	}
 	return nil
-}
-
-// ofDevice is a call that queries a device.
-func ofDevice[T any](m *Machine, name string, d cuda.Device, f func(*call, *device) (T, error)) (T, error) {
-	var none T
-	c, err := m.begin(name)
-	if err != nil {
-		return none, err
-	}
-	defer c.end()
-	dev, err := c.device(d)
-	if err != nil {
-		return none, err
-	}
-	return f(c, dev)
 }
 
 // canAccess reports whether access to a peer's memory can be enabled.

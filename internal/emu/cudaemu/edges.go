@@ -8,72 +8,48 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-func (m *Machine) GraphAddEventRecordNode(h cuda.Graph, after []cuda.GraphNode, eh cuda.Event) (cuda.GraphNode, error) {
-	c, err := m.begin("cuGraphAddEventRecordNode")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) GraphAddEventRecordNode(h cuda.Graph, after []cuda.GraphNode, eh cuda.Event) (_ cuda.GraphNode,
+	err error) {
+	c := m.call("cuGraphAddEventRecordNode", &err)
 	defer c.end()
-	g, deps, err := c.insertion(h, after)
-	if err != nil {
-		return 0, err
-	}
-	e, err := c.event(eh)
-	if err != nil {
-		return 0, err
-	}
+	c.begin()
+	g, deps := c.insertion(h, after)
+	e := c.event(eh)
 	return g.add(m, e.ctx.legacy, recordWork{e}, deps).handle, nil
 }
 
 func (m *Machine) GraphAddDependencies(h cuda.Graph, from, to []cuda.GraphNode) error {
-	return m.edges("cuGraphAddDependencies", h, from, to, func(c *call, g *graph, a, b *node) error {
-		if slices.Contains(b.deps, a) {
-			return c.fail(cuda.ErrInvalidValue, "there is an edge from %#x to %#x", uintptr(a.handle), uintptr(b.handle))
-		}
+	return m.edges("cuGraphAddDependencies", h, from, to, func(c *call, g *graph, a, b *node) {
+		c.refuse(slices.Contains(b.deps, a), cuda.ErrInvalidValue, "there is an edge from %#x to %#x",
+			uintptr(a.handle), uintptr(b.handle))
 		before := b.deps
 		b.deps = append(slices.Clip(b.deps), a) // streams that capture may share it
 		if !g.sort() {
 			b.deps = before
-			return c.fail(cuda.ErrInvalidValue, "an edge from %#x to %#x makes a circle", uintptr(a.handle), uintptr(b.handle))
+			c.fail(cuda.ErrInvalidValue, "an edge from %#x to %#x makes a circle", uintptr(a.handle), uintptr(b.handle))
 		}
-		return nil
 	})
 }
 
 func (m *Machine) GraphRemoveDependencies(h cuda.Graph, from, to []cuda.GraphNode) error {
-	return m.edges("cuGraphRemoveDependencies", h, from, to, func(c *call, g *graph, a, b *node) error {
+	return m.edges("cuGraphRemoveDependencies", h, from, to, func(c *call, g *graph, a, b *node) {
 		i := slices.Index(b.deps, a)
-		if i < 0 {
-			return c.fail(cuda.ErrInvalidValue, "there is no edge from %#x to %#x", uintptr(a.handle), uintptr(b.handle))
-		}
+		c.refuse(i < 0, cuda.ErrInvalidValue, "there is no edge from %#x to %#x", uintptr(a.handle), uintptr(b.handle))
 		b.deps = slices.Delete(slices.Clone(b.deps), i, i+1)
-		return nil
 	})
 }
 
 // edges calls f for each edge of a graph.
 func (m *Machine) edges(name string, h cuda.Graph, from, to []cuda.GraphNode,
-	f func(c *call, g *graph, a, b *node) error) error {
-	c, err := m.begin(name)
-	if err != nil {
-		return err
-	}
+	f func(c *call, g *graph, a, b *node)) (err error) {
+	c := m.call(name, &err)
 	defer c.end()
-	g, err := c.graph(h)
-	if err != nil {
-		return err
-	}
+	c.begin()
+	g := c.graph(h)
 	for i := range from {
-		ends, err := c.nodes(g, []cuda.GraphNode{from[i], to[i]})
-		if err != nil {
-			return err
-		}
-		if len(ends) < 2 {
-			return c.fail(cuda.ErrInvalidValue, "an edge of a node to itself")
-		}
-		if err := f(c, g, ends[0], ends[1]); err != nil {
-			return err
-		}
+		ends := c.nodes(g, []cuda.GraphNode{from[i], to[i]})
+		c.refuse(len(ends) < 2, cuda.ErrInvalidValue, "an edge of a node to itself")
+		f(c, g, ends[0], ends[1])
 	}
 	return nil
 }

@@ -33,36 +33,25 @@ func (e *event) close() {
 }
 
 // onEvent begins a call about an event.
-func (m *Machine) onEvent(name string, h cuda.Event) (*call, *event, error) {
-	c, err := m.begin(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	e, err := c.event(h)
-	if err != nil {
-		c.end()
-		return nil, nil, err
-	}
-	return c, e, nil
+func (c *call) onEvent(h cuda.Event) *event {
+	c.begin()
+	return c.event(h)
 }
 
-func (c *call) event(h cuda.Event) (*event, error) {
+func (c *call) event(h cuda.Event) *event {
 	e := c.events[h]
-	if e == nil {
-		return nil, c.fail(cuda.ErrInvalidHandle, "%#x is no event, or was destroyed", uintptr(h))
-	}
-	return e, c.healthy(e.ctx)
+	c.refuse(e == nil, cuda.ErrInvalidHandle, "%#x is no event, or was destroyed", uintptr(h))
+	c.healthy(e.ctx)
+	return e
 }
 
-func (m *Machine) EventCreate(flags cuda.EventFlags) (cuda.Event, error) {
-	c, err := m.beginIn("cuEventCreate")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) EventCreate(flags cuda.EventFlags) (_ cuda.Event, err error) {
+	c := m.call("cuEventCreate", &err)
 	defer c.end()
+	c.beginIn()
 	const all = cuda.EventBlockingSync | cuda.EventDisableTiming | cuda.EventInterprocess
 	if flags&^all != 0 || flags&cuda.EventInterprocess != 0 && flags&cuda.EventDisableTiming == 0 {
-		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x: interprocess events need EventDisableTiming", flags)
+		c.fail(cuda.ErrInvalidValue, "flags %#x: interprocess events need EventDisableTiming", flags)
 	}
 	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx, flags: flags,
 		by: m.caller(c.ctx.dev)}
@@ -70,20 +59,16 @@ func (m *Machine) EventCreate(flags cuda.EventFlags) (cuda.Event, error) {
 		m.serial++
 		e.shared, err = newChunk(label{id: hash("event", m.id, m.serial), size: 16, device: c.ctx.dev.UUID, kind: chunkEvent},
 			false)
-		if err != nil {
-			return 0, c.system(err)
-		}
+		c.system(err)
 	}
 	m.events[e.handle] = e
 	return e.handle, nil
 }
 
-func (m *Machine) EventDestroy(h cuda.Event) error {
-	c, e, err := m.onEvent("cuEventDestroy", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) EventDestroy(h cuda.Event) (err error) {
+	c := m.call("cuEventDestroy", &err)
 	defer c.end()
+	e := c.onEvent(h)
 	m.forgetEvent(e)
 	if e.last == nil || e.last.done {
 		e.close()
@@ -113,47 +98,27 @@ func (m *Machine) EventRecordWithFlags(h cuda.Event, s cuda.Stream, flags uint32
 	return m.recordEvent("cuEventRecordWithFlags", h, s, flags)
 }
 
-func (m *Machine) recordEvent(name string, h cuda.Event, sh cuda.Stream, flags uint32) error {
-	c, s, e, err := m.onStreamWith(name, sh, h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) recordEvent(name string, h cuda.Event, sh cuda.Stream, flags uint32) (err error) {
+	c := m.call(name, &err)
 	defer c.end()
+	s, e := c.onStream(sh), c.event(h)
 	switch {
 	case e.ctx != s.ctx:
-		return c.fail(cuda.ErrInvalidHandle, "event of device %d, stream of device %d", e.ctx.dev.ordinal, s.ctx.dev.ordinal)
+		c.fail(cuda.ErrInvalidHandle, "event of device %d, stream of device %d", e.ctx.dev.ordinal, s.ctx.dev.ordinal)
 	case flags > 1:
-		return c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
+		c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	case s.capture == nil && flags == 1: // CU_EVENT_RECORD_EXTERNAL: a node of the graph
-		return c.fail(cuda.ErrIllegalState, "an external record, and the stream is not capturing")
+		c.fail(cuda.ErrIllegalState, "an external record, and the stream is not capturing")
 	case flags == 1:
-		return c.record(s, recordWork{e})
+		c.record(s, recordWork{e})
 	case s.capture != nil:
-		if err := c.recordable(s); err != nil {
-			return err
-		}
+		c.recordable(s)
 		e.capture, e.nodes = s.capture, append([]*node{}, s.tail...)
-		return nil
+	default:
+		c.implicit(s)
+		e.attach(c.push(s, recordWork{e}))
 	}
-	if err := c.implicit(s); err != nil {
-		return err
-	}
-	e.attach(c.push(s, recordWork{e}))
 	return nil
-}
-
-// onStreamWith is onStream, with an event.
-func (m *Machine) onStreamWith(name string, sh cuda.Stream, h cuda.Event) (*call, *stream, *event, error) {
-	c, s, err := m.onStream(name, sh)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	e, err := c.event(h)
-	if err != nil {
-		c.end()
-		return nil, nil, nil, err
-	}
-	return c, s, e, nil
 }
 
 // attach makes an op the last record, for which later waits are.
@@ -194,107 +159,96 @@ func (e *event) recorded(n uint64) bool {
 	return e.shared == nil || atomic.LoadUint64(&e.shared.counters()[1]) >= n
 }
 
-func (m *Machine) EventQuery(h cuda.Event) (bool, error) {
-	c, e, err := m.onEvent("cuEventQuery", h)
-	if err != nil {
-		return false, err
-	}
+func (m *Machine) EventQuery(h cuda.Event) (_ bool, err error) {
+	c := m.call("cuEventQuery", &err)
 	defer c.end()
-	if err := c.notCaptured(e); err != nil {
-		return false, err
+	e := c.onEvent(h)
+	c.notCaptured(e)
+	m.exec.poke()
+	done := e.done()
+	if done {
+		c.saw(e.last)
 	}
-	if m.exec.poke(); !e.done() {
-		return false, c.healthy(e.ctx)
-	}
-	c.saw(e.last)
-	return true, c.healthy(e.ctx)
+	c.healthy(e.ctx)
+	return done, nil
 }
 
-func (m *Machine) EventSynchronize(h cuda.Event) error {
-	c, e, err := m.onEvent("cuEventSynchronize", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) EventSynchronize(h cuda.Event) (err error) {
+	c := m.call("cuEventSynchronize", &err)
 	defer c.end()
-	if err := c.notCaptured(e); err != nil {
-		return err
-	}
+	e := c.onEvent(h)
+	c.notCaptured(e)
 	last, target := e.last, e.target()
 	if e.shared != nil && (last == nil || last.done) && !e.recorded(target) {
 		last = m.submit(nil, 0, foreignWait{e, target})
 	}
-	err = c.await(e.ctx, func() bool { return last == nil || last.done })
-	c.saw(last)
-	return err
+	c.waitFor(e.ctx, []*op{last})
+	return nil
 }
 
 // notCaptured fails if the event was last recorded into a graph.
-func (c *call) notCaptured(e *event) error {
+func (c *call) notCaptured(e *event) {
 	switch {
 	case e.capture == nil:
-		return c.unsafe()
+		c.unsafe()
+		return
 	case c.captures[e.capture]:
-		return c.violate([]*capture{e.capture}, cuda.ErrCapturedEvent, "the event was recorded in a capture")
+		c.violate([]*capture{e.capture}, cuda.ErrCapturedEvent, "the event was recorded in a capture")
 	}
-	return c.fail(cuda.ErrInvalidValue, ofEnded)
+	c.fail(cuda.ErrInvalidValue, ofEnded)
 }
 
 const ofEnded = "the event was recorded in a capture that has ended: record it again"
 
 func (m *Machine) EventElapsedTime(start, end cuda.Event) (ms float32, err error) {
-	c, a, err := m.onEvent("cuEventElapsedTime", start)
-	if err != nil {
-		return 0, err
-	}
+	c := m.call("cuEventElapsedTime", &err)
 	defer c.end()
-	b, err := c.event(end)
+	a := c.onEvent(start)
+	b := c.event(end)
 	switch {
-	case err != nil:
-		return 0, err
 	case a.flags&cuda.EventDisableTiming != 0 || b.flags&cuda.EventDisableTiming != 0:
-		return 0, c.fail(cuda.ErrInvalidHandle, "an event without timing")
+		c.fail(cuda.ErrInvalidHandle, "an event without timing")
 	case a.capture != nil || b.capture != nil:
-		return 0, c.fail(cuda.ErrInvalidValue, "an event recorded in a capture")
+		c.fail(cuda.ErrInvalidValue, "an event recorded in a capture")
 	case a.last == nil || b.last == nil:
-		return 0, c.fail(cuda.ErrInvalidHandle, "an event that was not recorded")
+		c.fail(cuda.ErrInvalidHandle, "an event that was not recorded")
 	case a.ctx != b.ctx:
-		return 0, c.fail(cuda.ErrInvalidHandle, "events of different devices")
+		c.fail(cuda.ErrInvalidHandle, "events of different devices")
 	}
 	if m.exec.poke(); !a.last.done || !b.last.done {
-		return 0, c.fail(cuda.ErrNotReady, "")
+		c.fail(cuda.ErrNotReady, "")
 	}
 	return float32((b.last.at - a.last.at).Seconds() * 1000), nil
 }
 
-func (m *Machine) StreamWaitEvent(sh cuda.Stream, h cuda.Event, flags uint32) error {
-	c, s, e, err := m.onStreamWith("cuStreamWaitEvent", sh, h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) StreamWaitEvent(sh cuda.Stream, h cuda.Event, flags uint32) (err error) {
+	c := m.call("cuStreamWaitEvent", &err)
 	defer c.end()
+	s, e := c.onStream(sh), c.event(h)
 	switch {
 	case flags > 1:
-		return c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
+		c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	case e.capture != nil && c.captures[e.capture] && flags == 0:
-		return c.join(s, e)
+		c.join(s, e)
+		return nil
 	case s.capture == nil && flags == 1: // CU_EVENT_WAIT_EXTERNAL
-		return c.fail(cuda.ErrIllegalState, "an external wait, and the stream is not capturing")
+		c.fail(cuda.ErrIllegalState, "an external wait, and the stream is not capturing")
 	case flags == 1:
-		return c.record(s, eventWait{e})
+		c.record(s, eventWait{e})
+		return nil
 	case s.capture != nil && e.unrecorded():
 		return nil
 	case s.capture != nil && e.capture != nil:
-		return c.violate([]*capture{s.capture}, cuda.ErrInvalidValue, ofEnded)
+		c.violate([]*capture{s.capture}, cuda.ErrInvalidValue, ofEnded)
 	case s.capture != nil:
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureIsolation,
+		c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureIsolation,
 			"the event was recorded outside of the capture")
 	case e.capture != nil:
-		return c.fail(cuda.ErrInvalidValue, ofEnded)
+		c.fail(cuda.ErrInvalidValue, ofEnded)
 	}
-	if err := c.implicit(s); err != nil || e.unrecorded() {
-		return err
+	if c.implicit(s); !e.unrecorded() {
+		c.push(s, foreignWait{e, e.target()}, e.last)
 	}
-	c.push(s, foreignWait{e, e.target()}, e.last)
 	return nil
 }
 

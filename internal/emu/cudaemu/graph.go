@@ -84,71 +84,52 @@ func (m *Machine) freeGraph(g *graph) {
 	m.releaseAll(g.objects)
 }
 
-func (c *call) graph(h cuda.Graph) (*graph, error) {
+func (c *call) graph(h cuda.Graph) *graph {
 	g := c.graphs[h]
-	return g, c.want(g != nil, cuda.ErrInvalidValue, "%#x is no graph, or was destroyed", uintptr(h))
+	c.refuse(g == nil, cuda.ErrInvalidValue, "%#x is no graph, or was destroyed", uintptr(h))
+	return g
 }
 
 // nodes are the nodes of handles, all of graph g.
-func (c *call) nodes(g *graph, handles []cuda.GraphNode) (list []*node, err error) {
+func (c *call) nodes(g *graph, handles []cuda.GraphNode) (list []*node) {
 	byHandle := map[cuda.GraphNode]*node{}
 	for _, n := range g.nodes {
 		byHandle[n.handle] = n
 	}
 	for _, h := range handles {
 		n := byHandle[h]
-		if n == nil {
-			return nil, c.fail(cuda.ErrInvalidValue, "%#x is no node of the graph", uintptr(h))
-		}
+		c.refuse(n == nil, cuda.ErrInvalidValue, "%#x is no node of the graph", uintptr(h))
 		list = union(list, []*node{n})
 	}
-	return list, nil
+	return list
 }
 
-func (m *Machine) GraphCreate() (cuda.Graph, error) {
-	c, err := m.begin("cuGraphCreate")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) GraphCreate() (_ cuda.Graph, err error) {
+	c := m.call("cuGraphCreate", &err)
 	defer c.end()
+	c.begin()
 	return m.newGraph().handle, nil
 }
 
-func (m *Machine) GraphDestroy(h cuda.Graph) error {
-	c, err := m.begin("cuGraphDestroy")
-	if err != nil {
-		return err
-	}
+func (m *Machine) GraphDestroy(h cuda.Graph) (err error) {
+	c := m.call("cuGraphDestroy", &err)
 	defer c.end()
-	g, err := c.graph(h)
-	if err != nil {
-		return err
-	}
+	c.begin()
+	g := c.graph(h)
 	for p := range m.captures {
-		if p.graph == g {
-			return c.fail(cuda.ErrInvalidValue, "the graph is being captured: end the capture first")
-		}
+		c.refuse(p.graph == g, cuda.ErrInvalidValue, "the graph is being captured: end the capture first")
 	}
-	if g.owned {
-		return c.fail(cuda.ErrInvalidValue, "the graph is the body of a conditional node, and goes with it")
-	}
+	c.refuse(g.owned, cuda.ErrInvalidValue, "the graph is the body of a conditional node, and goes with it")
 	m.freeGraph(g)
 	return nil
 }
 
-func (m *Machine) GraphClone(h cuda.Graph) (cuda.Graph, error) {
-	c, err := m.begin("cuGraphClone")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) GraphClone(h cuda.Graph) (_ cuda.Graph, err error) {
+	c := m.call("cuGraphClone", &err)
 	defer c.end()
-	g, err := c.graph(h)
-	if err != nil {
-		return 0, err
-	}
-	if conditions(g.nodes) != nil {
-		return 0, c.fail(cuda.ErrNotSupported, "a graph with conditional nodes cannot be cloned")
-	}
+	c.begin()
+	g := c.graph(h)
+	c.refuse(conditions(g.nodes) != nil, cuda.ErrNotSupported, "a graph with conditional nodes cannot be cloned")
 	clone := m.newGraph()
 	clone.nodes = copied(g.nodes)
 	for _, n := range clone.nodes {
@@ -163,52 +144,30 @@ type childWork struct{ nodes []*node }
 
 func (childWork) step(*Machine, *op) bool { return true }
 
-func (m *Machine) GraphAddChildGraphNode(h cuda.Graph, after []cuda.GraphNode, ch cuda.Graph) (cuda.GraphNode, error) {
-	c, err := m.beginIn("cuGraphAddChildGraphNode")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) GraphAddChildGraphNode(h cuda.Graph, after []cuda.GraphNode, ch cuda.Graph) (_ cuda.GraphNode,
+	err error) {
+	c := m.call("cuGraphAddChildGraphNode", &err)
 	defer c.end()
-	g, deps, err := c.insertion(h, after)
-	if err != nil {
-		return 0, err
-	}
-	child, err := c.graph(ch)
-	switch {
-	case err != nil:
-		return 0, err
-	case child == g:
-		return 0, c.fail(cuda.ErrInvalidValue, "the graph is to be its own child")
-	case conditions(child.nodes) != nil:
-		return 0, c.fail(cuda.ErrNotSupported, "a graph with conditional nodes cannot be a child")
-	}
+	c.beginIn()
+	g, deps := c.insertion(h, after)
+	child := c.graph(ch)
+	c.refuse(child == g, cuda.ErrInvalidValue, "the graph is to be its own child")
+	c.refuse(conditions(child.nodes) != nil, cuda.ErrNotSupported, "a graph with conditional nodes cannot be a child")
 	retainAll(g.objects, child.objects)
 	return g.add(m, c.ctx.legacy, childWork{copied(child.nodes)}, deps).handle, nil
 }
 
 // insertion is the graph and the nodes that a new node comes after.
-func (c *call) insertion(h cuda.Graph, after []cuda.GraphNode) (*graph, []*node, error) {
-	g, err := c.graph(h)
-	if err != nil {
-		return nil, nil, err
-	}
-	deps, err := c.nodes(g, after)
-	return g, deps, err
+func (c *call) insertion(h cuda.Graph, after []cuda.GraphNode) (*graph, []*node) {
+	g := c.graph(h)
+	return g, c.nodes(g, after)
 }
 
 func (m *Machine) GraphGetNodes(h cuda.Graph) ([]cuda.GraphNode, error) {
-	c, err := m.begin("cuGraphGetNodes")
-	if err != nil {
-		return nil, err
-	}
-	defer c.end()
-	g, err := c.graph(h)
-	if err != nil {
-		return nil, err
-	}
-	var list []cuda.GraphNode
-	for _, n := range g.nodes {
-		list = append(list, n.handle)
-	}
-	return list, nil
+	return of(m, "cuGraphGetNodes", (*call).graph, h, func(_ *call, g *graph) (list []cuda.GraphNode) {
+		for _, n := range g.nodes {
+			list = append(list, n.handle)
+		}
+		return list
+	})
 }

@@ -14,25 +14,14 @@ type graphExec struct {
 
 // GraphInstantiate may be called while the graph is being captured, if the mode of capture
 // permits it, and takes the nodes that it has by then.
-func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, error) {
-	c, err := m.beginIn("cuGraphInstantiateWithFlags")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (_ cuda.GraphExec, err error) {
+	c := m.call("cuGraphInstantiateWithFlags", &err)
 	defer c.end()
-	if err := c.unsafe(); err != nil {
-		return 0, err
-	}
-	g, err := c.graph(h)
-	if err != nil {
-		return 0, err
-	}
-	if flags > 15 {
-		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
-	}
-	if err := c.conditional(g); err != nil {
-		return 0, err
-	}
+	c.beginIn()
+	c.unsafe()
+	g := c.graph(h)
+	c.refuse(flags > 15, cuda.ErrInvalidValue, "flags %#x", flags)
+	c.conditional(g)
 	x := &graphExec{handle: cuda.GraphExec(m.handles.give(execHandle)), nodes: copied(g.nodes),
 		objects: map[*userObject]int{}, by: m.caller(nil)}
 	if conditions(g.nodes) != nil {
@@ -43,57 +32,29 @@ func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, 
 	return x.handle, nil
 }
 
-func (c *call) graphExec(h cuda.GraphExec) (*graphExec, error) {
+func (c *call) graphExec(h cuda.GraphExec) *graphExec {
 	x := c.execs[h]
-	return x, c.want(x != nil, cuda.ErrInvalidValue, "%#x is no executable graph, or was destroyed", uintptr(h))
+	c.refuse(x == nil, cuda.ErrInvalidValue, "%#x is no executable graph, or was destroyed", uintptr(h))
+	return x
 }
 
-// onExec begins a call about an executable graph on a stream.
-func (m *Machine) onExec(name string, h cuda.GraphExec, sh cuda.Stream) (*call, *graphExec, *stream, error) {
-	c, s, err := m.onStream(name, sh)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	x, err := c.graphExec(h)
-	if err != nil {
-		c.end()
-		return nil, nil, nil, err
-	}
-	return c, x, s, nil
-}
-
-func (m *Machine) GraphUpload(h cuda.GraphExec, sh cuda.Stream) error {
-	c, x, s, err := m.onExec("cuGraphUpload", h, sh)
-	if err != nil {
-		return err
-	}
+func (m *Machine) GraphUpload(h cuda.GraphExec, sh cuda.Stream) (err error) {
+	c := m.call("cuGraphUpload", &err)
 	defer c.end()
-	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "an upload cannot be captured")
-	}
-	if err := c.implicit(s); err != nil {
-		return err
-	}
+	s, x := c.onStream(sh), c.graphExec(h)
+	c.uncaptured(s, "an upload cannot be captured")
+	c.implicit(s)
 	x.last = c.push(s, nothing{}, x.last)
 	return nil
 }
 
-func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
-	c, x, s, err := m.onExec("cuGraphLaunch", h, sh)
-	if err != nil {
-		return err
-	}
+func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) (err error) {
+	c := m.call("cuGraphLaunch", &err)
 	defer c.end()
-	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported,
-			"the launch of a graph cannot be captured: make it a child node")
-	}
-	if err := c.implicit(s); err != nil {
-		return err
-	}
-	if err := c.living(x.nodes); err != nil {
-		return err
-	}
+	s, x := c.onStream(sh), c.graphExec(h)
+	c.uncaptured(s, "the launch of a graph cannot be captured: make it a child node")
+	c.implicit(s)
+	c.living(x.nodes)
 	begin := c.push(s, resetWork{conditions(x.nodes)}, x.last)
 	l := &graphLaunch{m: m}
 	all := l.run(x.nodes, begin)
@@ -106,7 +67,7 @@ func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
 }
 
 // living fails if nodes name events that were destroyed, whatever hardware does then.
-func (c *call) living(nodes []*node) error {
+func (c *call) living(nodes []*node) {
 	for _, n := range nodes {
 		var e *event
 		switch w := n.work.(type) {
@@ -115,16 +76,13 @@ func (c *call) living(nodes []*node) error {
 		case recordWork:
 			e = w.e
 		case childWork:
-			if err := c.living(w.nodes); err != nil {
-				return err
-			}
+			c.living(w.nodes)
 		}
 		if e != nil && e.destroyed {
-			return c.fail(cuda.ErrInvalidHandle,
+			c.fail(cuda.ErrInvalidHandle,
 				"a node of the graph is %s that was destroyed: keep events as long as graphs name them", kindOf(n.work))
 		}
 	}
-	return nil
 }
 
 // A graphLaunch makes ops of nodes.
@@ -173,16 +131,11 @@ func (l *graphLaunch) node(n *node, deps []*op) *op {
 }
 
 // GraphExecDestroy lets running launches finish.
-func (m *Machine) GraphExecDestroy(h cuda.GraphExec) error {
-	c, err := m.begin("cuGraphExecDestroy")
-	if err != nil {
-		return err
-	}
+func (m *Machine) GraphExecDestroy(h cuda.GraphExec) (err error) {
+	c := m.call("cuGraphExecDestroy", &err)
 	defer c.end()
-	x, err := c.graphExec(h)
-	if err != nil {
-		return err
-	}
+	c.begin()
+	x := c.graphExec(h)
 	delete(m.execs, h)
 	m.handles.back(execHandle, uintptr(h))
 	if x.source != nil {

@@ -33,30 +33,19 @@ func kindOf(w work) string {
 
 // GraphExecUpdate pairs the nodes of both graphs by their edges, from those that nothing
 // comes after, in the order in which they were made.
-func (m *Machine) GraphExecUpdate(xh cuda.GraphExec, h cuda.Graph) (cuda.GraphUpdate, error) {
-	failed := cuda.GraphUpdate{Result: cuda.UpdateError}
-	c, err := m.begin("cuGraphExecUpdate")
-	if err != nil {
-		return failed, err
-	}
+func (m *Machine) GraphExecUpdate(xh cuda.GraphExec, h cuda.Graph) (u cuda.GraphUpdate, err error) {
+	u.Result = cuda.UpdateError
+	c := m.call("cuGraphExecUpdate", &err)
 	defer c.end()
-	x, err := c.graphExec(xh)
-	if err != nil {
-		return failed, err
-	}
-	g, err := c.graph(h)
-	if err != nil {
-		return failed, err
-	}
+	c.begin()
+	x := c.graphExec(xh)
+	g := c.graph(h)
 	for _, w := range conditions(g.nodes) {
-		if err := c.body(w.body.nodes, w.ctx); err != nil {
-			return failed, err
-		}
+		c.body(w.body.nodes, w.ctx)
 	}
 	p := pairing{m: m, of: map[*node]*node{}, back: map[*node]*node{}}
-	if why := p.graphs(x.nodes, g.nodes); why.Result != cuda.UpdateSuccess {
-		return why, c.fail(cuda.ErrGraphExecUpdateFailure, "%s", p.reason)
-	}
+	u = p.graphs(x.nodes, g.nodes)
+	c.refuse(u.Result != cuda.UpdateSuccess, cuda.ErrGraphExecUpdateFailure, "%s", p.reason)
 	for old, n := range p.of {
 		deps := old.deps
 		*old = *n
@@ -71,7 +60,7 @@ func (m *Machine) GraphExecUpdate(xh cuda.GraphExec, h cuda.Graph) (cuda.GraphUp
 	x.drop(m, x.objects)
 	x.objects = map[*userObject]int{}
 	g.retainInto(x.objects)
-	return cuda.GraphUpdate{}, nil
+	return u, nil
 }
 
 // A pairing maps the nodes of an executable graph to the nodes of another graph.

@@ -7,17 +7,13 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-func (m *Machine) LaunchHostFunc(h cuda.Stream, f func()) error {
-	c, s, err := m.onStream("cuLaunchHostFunc", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) LaunchHostFunc(h cuda.Stream, f func()) (err error) {
+	c := m.call("cuLaunchHostFunc", &err)
 	defer c.end()
-	if f == nil {
-		return c.fail(cuda.ErrInvalidValue, "no function")
-	}
-	_, err = c.enqueue(s, hostWork{f})
-	return err
+	s := c.onStream(h)
+	c.refuse(f == nil, cuda.ErrInvalidValue, "no function")
+	c.enqueue(s, hostWork{f})
+	return nil
 }
 
 // hostWork calls a function on the host.

@@ -38,7 +38,7 @@ func (m *Machine) name(k *chunk) (h cuda.IPCHandle) {
 }
 
 // openName maps the chunk of a handle that another process made.
-func (c *call) openName(h cuda.IPCHandle, kind chunkKind) (*chunk, *device, error) {
+func (c *call) openName(h cuda.IPCHandle, kind chunkKind) (*chunk, *device) {
 	var n ipcName
 	binary.Decode(h[:], binary.LittleEndian, &n)
 	switch {
@@ -47,43 +47,35 @@ func (c *call) openName(h cuda.IPCHandle, kind chunkKind) (*chunk, *device, erro
 		if kind == chunkEvent {
 			r = cuda.ErrMapFailed
 		}
-		return nil, nil, c.fail(r, "not a handle of emulated memory or events")
+		c.fail(r, "not a handle of emulated memory or events")
 	case n.Host != hash(c.cfg.Host):
-		return nil, nil, c.fail(cuda.ErrInvalidValue, "a handle of another host")
+		c.fail(cuda.ErrInvalidValue, "a handle of another host")
 	case n.Machine == c.id:
-		return nil, nil, c.fail(cuda.ErrInvalidContext, "a handle of this process: use the pointer or the event itself")
+		c.fail(cuda.ErrInvalidContext, "a handle of this process: use the pointer or the event itself")
 	case !sharing:
-		return nil, nil, c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
+		c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
 	}
 	k, err := openOf(int(n.PID), int(n.FD))
 	if err == nil && k.label.id != n.ID {
 		k.close()
 		err = errNoChunk
 	}
-	if err != nil {
-		return nil, nil, c.fail(cuda.ErrInvalidHandle, "freed, or process %d has ended: %v", n.PID, err)
-	}
+	c.refuse(err != nil, cuda.ErrInvalidHandle, "freed, or process %d has ended: %v", n.PID, err)
 	d := c.deviceOf(k.label.device)
 	if d == nil {
 		k.close()
-		return nil, nil, c.fail(cuda.ErrInvalidDevice, "of a device that this process does not have")
+		c.fail(cuda.ErrInvalidDevice, "of a device that this process does not have")
 	}
-	return k, d, nil
+	return k, d
 }
 
-func (m *Machine) IpcGetMemHandle(p uintptr) (cuda.IPCHandle, error) {
-	c, err := m.beginIn("cuIpcGetMemHandle")
-	if err != nil {
-		return cuda.IPCHandle{}, err
-	}
+func (m *Machine) IpcGetMemHandle(p uintptr) (_ cuda.IPCHandle, err error) {
+	c := m.call("cuIpcGetMemHandle", &err)
 	defer c.end()
+	c.beginIn()
 	r := m.regions.find(uint64(p))
-	switch {
-	case r == nil || r.kind != regionAlloc:
-		return cuda.IPCHandle{}, c.fail(cuda.ErrInvalidValue, "%#x is not memory of cuMemAlloc", p)
-	case !sharing:
-		return cuda.IPCHandle{}, c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
-	}
+	c.refuse(r == nil || r.kind != regionAlloc, cuda.ErrInvalidValue, "%#x is not memory of cuMemAlloc", p)
+	c.refuse(!sharing, cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
 	m.share(r)
 	return m.name(r.chunk), nil
 }
@@ -91,35 +83,28 @@ func (m *Machine) IpcGetMemHandle(p uintptr) (cuda.IPCHandle, error) {
 // IpcOpenMemHandle gives the beginning of the allocation, even if the handle was
 // made of a pointer into its middle. Kernels of the current device may touch the
 // memory, which must be of that device or of a peer.
-func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
-	c, err := m.beginIn("cuIpcOpenMemHandle")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (_ uintptr, err error) {
+	c := m.call("cuIpcOpenMemHandle", &err)
 	defer c.end()
-	if err := c.unsafe(); err != nil {
-		return 0, err
-	}
-	k, d, err := c.openName(h, chunkAlloc)
-	if err != nil {
-		return 0, err
-	}
+	c.beginIn()
+	c.unsafe()
+	k, d := c.openName(h, chunkAlloc)
 	if d != c.ctx.dev && !c.ctx.dev.canAccess(d) {
 		k.close()
-		return 0, c.fail(cuda.ErrPeerAccessUnsupported, "memory of device %d, which device %d cannot access", d.ordinal,
+		c.fail(cuda.ErrPeerAccessUnsupported, "memory of device %d, which device %d cannot access", d.ordinal,
 			c.ctx.dev.ordinal)
 	}
 	for _, r := range m.regions.sorted {
 		if r.kind == regionOpened && r.chunk.label.id == k.label.id && r.ctx == c.ctx {
 			k.close()
-			return 0, c.fail(cuda.ErrAlreadyMapped, "opened at %#x already", r.addr)
+			c.fail(cuda.ErrAlreadyMapped, "opened at %#x already", r.addr)
 		}
 	}
 	r := &region{kind: regionOpened, addr: m.regions.address(k.label.size, false), size: k.label.size,
 		dev: d, ctx: c.ctx, chunk: k, granted: 1 << c.ctx.dev.ordinal, foreign: true}
 	if err := m.add(r, k.data, k.written); err != nil {
 		k.close()
-		return 0, c.fail(cuda.ErrUnknown, "%v", err)
+		c.fail(cuda.ErrUnknown, "%v", err)
 	}
 	m.opened++
 	return uintptr(r.addr), nil
@@ -129,31 +114,20 @@ func (m *Machine) IpcCloseMemHandle(p uintptr) error {
 	return m.giveBack("cuIpcCloseMemHandle", p, regionOpened, false, "was not opened, or is closed already")
 }
 
-func (m *Machine) IpcGetEventHandle(h cuda.Event) (cuda.IPCHandle, error) {
-	c, e, err := m.onEvent("cuIpcGetEventHandle", h)
-	if err != nil {
-		return cuda.IPCHandle{}, err
-	}
+func (m *Machine) IpcGetEventHandle(h cuda.Event) (_ cuda.IPCHandle, err error) {
+	c := m.call("cuIpcGetEventHandle", &err)
 	defer c.end()
-	switch {
-	case e.shared == nil || e.opened:
-		return cuda.IPCHandle{}, c.fail(cuda.ErrInvalidHandle, "the event was not made with EventInterprocess here")
-	case !sharing:
-		return cuda.IPCHandle{}, c.fail(cuda.ErrNotSupported, "emulated events are shared between processes on Linux alone")
-	}
+	e := c.onEvent(h)
+	c.refuse(e.shared == nil || e.opened, cuda.ErrInvalidHandle, "the event was not made with EventInterprocess here")
+	c.refuse(!sharing, cuda.ErrNotSupported, "emulated events are shared between processes on Linux alone")
 	return m.name(e.shared), nil
 }
 
-func (m *Machine) IpcOpenEventHandle(h cuda.IPCHandle) (cuda.Event, error) {
-	c, err := m.beginIn("cuIpcOpenEventHandle")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) IpcOpenEventHandle(h cuda.IPCHandle) (_ cuda.Event, err error) {
+	c := m.call("cuIpcOpenEventHandle", &err)
 	defer c.end()
-	k, _, err := c.openName(h, chunkEvent)
-	if err != nil {
-		return 0, err
-	}
+	c.beginIn()
+	k, _ := c.openName(h, chunkEvent)
 	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx,
 		flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true,
 		by: m.caller(c.ctx.dev)}

@@ -342,3 +342,57 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// bulkText has the kernel exchange of ptxText with bulk copies to and from the other's
+// memory: data in slots 0 and 16.
+const bulkText = `.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry exchange(.param .u64 theirs, .param .u64 mine, .param .u64 out, .param .u32 value, .param .u32 rounds)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<9>;
+	.reg .b64 %rd<7>;
+	.shared .align 16 .b8 sent[16], got[16];
+	.shared .align 8 .b64 full;
+	ld.param.u64 %rd1, [theirs];
+	ld.param.u64 %rd2, [mine];
+	ld.param.u64 %rd3, [out];
+	ld.param.u32 %r1, [value];
+	ld.param.u32 %r2, [rounds];
+	mbarrier.init.shared.b64 [full], 1;
+	mov.u32 %r3, 0;
+	mov.u32 %r4, 0;
+next:
+	and.b32 %r8, %r3, 1;
+	add.u32 %r3, %r3, 1;
+	and.b32 %r5, %r3, 1;
+	mul.wide.u32 %rd4, %r5, 16;
+	add.s64 %rd5, %rd1, %rd4;
+	mul.lo.u32 %r6, %r1, %r3;
+	st.shared.v4.u32 [sent], {%r6, %r6, %r6, %r6};
+	fence.proxy.async;
+	cp.async.bulk.global.shared::cta.bulk_group [%rd5], [sent], 16;
+	cp.async.bulk.commit_group;
+	cp.async.bulk.wait_group 0;
+	fence.acq_rel.sys;
+	st.relaxed.sys.global.u32 [%rd1+64], %r3;
+wait:
+	ld.relaxed.sys.global.u32 %r7, [%rd2+64];
+	setp.lt.u32 %p1, %r7, %r3;
+	@%p1 bra wait;
+	fence.acq_rel.sys;
+	add.s64 %rd6, %rd2, %rd4;
+	mbarrier.arrive.expect_tx.shared.b64 _, [full], 16;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [got], [%rd6], 16, [full];
+loaded:
+	mbarrier.try_wait.parity.shared.b64 %p1, [full], %r8;
+	@!%p1 bra loaded;
+	ld.shared.u32 %r7, [got+12];
+	add.u32 %r4, %r4, %r7;
+	setp.lt.u32 %p1, %r3, %r2;
+	@%p1 bra next;
+	st.global.u32 [%rd3], %r4;
+	ret;
+}
+`

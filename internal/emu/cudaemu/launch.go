@@ -18,53 +18,38 @@ func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) err
 
 // LaunchClusters is LaunchKernel with clusters of so many blocks. Zeros stand for those that the kernel was compiled
 // for.
-func (m *Machine) LaunchClusters(h cuda.Function, l *cuda.Launch, cluster cuda.Dim3, args []byte) error {
-	c, f, err := m.onFunction("cuLaunchKernel", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) LaunchClusters(h cuda.Function, l *cuda.Launch, cluster cuda.Dim3, args []byte) (err error) {
+	c := m.call("cuLaunchKernel", &err)
 	defer c.end()
-	s, err := c.stream(l.Stream)
-	if err != nil {
-		return err
-	}
+	f := c.onFunction(h)
+	s := c.stream(l.Stream)
 	if f.mod.ctx != s.ctx {
-		return c.fail(cuda.ErrInvalidHandle, "kernel %s is of device %d, the stream of device %d", f.kernel.Name,
+		c.fail(cuda.ErrInvalidHandle, "kernel %s is of device %d, the stream of device %d", f.kernel.Name,
 			f.mod.ctx.dev.ordinal, s.ctx.dev.ordinal)
 	}
 	w := kernelWork{f: f, launch: *l, grid: size(l.Grid), block: size(l.Block), args: bytes.Clone(args),
 		by: c.caller(s.ctx.dev)}
-	if w.cluster, err = c.cluster(f, cluster, w.grid); err != nil {
-		return err
-	}
-	if err := c.launchable(w); err != nil {
-		return err
-	}
+	w.cluster = c.cluster(f, cluster, w.grid)
+	c.launchable(w)
 	if l.Cooperative && f.kernel.Workspace {
-		if w.workspace, err = c.workspace(f); err != nil {
-			return err
-		}
+		w.workspace = c.workspace(f)
 	}
-	_, err = c.enqueue(s, w)
-	return err
+	c.enqueue(s, w)
+	return nil
 }
 
 // workspaceBytes is more than the words that a barrier of a grid takes.
 const workspaceBytes = 64
 
 // workspace is the memory through which the blocks of a kernel's cooperative launches meet. It stays with the module.
-func (c *call) workspace(f *function) (uint64, error) {
+func (c *call) workspace(f *function) uint64 {
 	name := "workspace of " + f.kernel.Name // which no variable is called
 	r := f.mod.globals[name]
 	if r == nil {
-		var err error
-		if r, err = c.allocate(f.mod.ctx, regionGlobal,
-			workspaceBytes); err != nil {
-			return 0, err
-		}
+		r = c.allocate(f.mod.ctx, regionGlobal, workspaceBytes)
 		f.mod.globals[name] = r
 	}
-	return r.addr, nil
+	return r.addr
 }
 
 func size(d cuda.Dim3) [3]int {
@@ -72,40 +57,35 @@ func size(d cuda.Dim3) [3]int {
 }
 
 // launchable checks what the driver checks before it takes a launch.
-func (c *call) launchable(w kernelWork) error {
+func (c *call) launchable(w kernelWork) {
 	f := w.f
 	d, k := f.mod.ctx.dev, f.kernel
 	g, b := w.grid, w.block
 	threads := b[0] * b[1] * b[2]
-	fail := func(r cuda.Result, detail string, args ...any) error {
-		return c.fail(r, "kernel %s, grid %v, block %v: %s", k.Name, g, b, fmt.Sprintf(detail, args...))
+	refuse := func(wrong bool, r cuda.Result, detail string, args ...any) {
+		if wrong {
+			c.fail(r, "kernel %s, grid %v, block %v: %s", k.Name, g, b, fmt.Sprintf(detail, args...))
+		}
 	}
-	invalid := func(detail string, args ...any) error { return fail(cuda.ErrInvalidValue, detail, args...) }
-	req := k.Func.ReqThreads
-	switch {
-	case len(w.args) != k.Func.ParamBytes:
-		return fail(cuda.ErrLaunchOutOfResources, "%d bytes of arguments, it takes %d", len(w.args), k.Func.ParamBytes)
-	case g[0] > 1<<31-1 || g[1] > 65535 || g[2] > 65535:
-		return invalid("the grid is too large")
-	case b[0] > 1024 || b[1] > 1024 || b[2] > 64 || threads > d.Shape.ThreadsPerBlock:
-		return invalid("a block has at most %d threads, 1024 × 1024 × 64", d.Shape.ThreadsPerBlock)
-	case threads > f.maxThreads() || req[0] > 0 && ptx.Dim(b) != (ptx.Dim{req[0], max(1, req[1]), max(1, req[2])}):
-		return invalid("compiled for blocks of %d threads", f.maxThreads())
-	case w.launch.Shared < 0 || w.launch.Shared > f.maxDynamic():
-		return invalid("%d bytes of dynamic shared memory, at most %d: raise the kernel's MaxDynamicSharedMemorySize",
-			w.launch.Shared, f.maxDynamic())
-	}
-	fits := c.world.Fits(d.ordinal, k, threads, w.launch.Shared)
-	if fits == 0 {
-		return fail(cuda.ErrLaunchOutOfResources, "a block does not fit a multiprocessor")
-	}
-	if n := extent(w.cluster); n > fits*d.Shape.SMs {
-		return fail(cuda.ErrLaunchOutOfResources, "a cluster of %d blocks, %d fit at once", n, fits*d.Shape.SMs)
-	}
-	if blocks := extent(g); w.launch.Cooperative && blocks > fits*d.Shape.SMs {
-		return fail(cuda.ErrCooperativeLaunchTooLarge, "%d blocks, %d fit at once", blocks, fits*d.Shape.SMs)
-	}
-	return nil
+	invalid := func(wrong bool, detail string, args ...any) { refuse(wrong, cuda.ErrInvalidValue, detail, args...) }
+	req, most, shared := k.Func.ReqThreads, f.maxThreads(), w.launch.Shared
+	refuse(len(w.args) != k.Func.ParamBytes, cuda.ErrLaunchOutOfResources, "%d bytes of arguments, it takes %d",
+		len(w.args), k.Func.ParamBytes)
+	invalid(g[0] > 1<<31-1 || g[1] > 65535 || g[2] > 65535, "the grid is too large")
+	invalid(b[0] > 1024 || b[1] > 1024 || b[2] > 64 || threads > d.Shape.ThreadsPerBlock,
+		"a block has at most %d threads, 1024 × 1024 × 64", d.Shape.ThreadsPerBlock)
+	invalid(threads > most || req[0] > 0 && ptx.Dim(b) != (ptx.Dim{req[0], max(1, req[1]), max(1, req[2])}),
+		"compiled for blocks of %d threads", most)
+	invalid(shared < 0 || shared > f.maxDynamic(),
+		"%d bytes of dynamic shared memory, at most %d: raise the kernel's MaxDynamicSharedMemorySize", shared,
+		f.maxDynamic())
+	fits := c.world.Fits(d.ordinal, k, threads, shared)
+	refuse(fits == 0, cuda.ErrLaunchOutOfResources, "a block does not fit a multiprocessor")
+	fits *= d.Shape.SMs
+	refuse(extent(w.cluster) > fits, cuda.ErrLaunchOutOfResources, "a cluster of %d blocks, %d fit at once",
+		extent(w.cluster), fits)
+	refuse(w.launch.Cooperative && extent(g) > fits, cuda.ErrCooperativeLaunchTooLarge, "%d blocks, %d fit at once",
+		extent(g), fits)
 }
 
 // kernelWork runs a kernel.

@@ -24,25 +24,17 @@ const (
 )
 
 // CtxSetLimit is cuCtxSetLimit.
-func (m *Machine) CtxSetLimit(limit, n int) error {
-	c, err := m.beginIn("cuCtxSetLimit")
-	if err != nil {
-		return err
-	}
+func (m *Machine) CtxSetLimit(limit, n int) (err error) {
+	c := m.call("cuCtxSetLimit", &err)
 	defer c.end()
+	c.beginIn()
 	x := c.ctx
-	switch {
-	case limit < 0 || limit >= len(x.limits):
-		return c.fail(cuda.ErrUnsupportedLimit, "there is no limit %d", limit)
-	case limit == limitDepth:
-		return c.fail(cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
-	case limit == limitFetch && n > 128:
-		return c.fail(cuda.ErrInvalidValue, "%d bytes, expected 128 at most", n)
-	case limit == limitStack && n >= stackEnd:
-		return c.fail(cuda.ErrInvalidValue, "%d bytes of stack a thread, expected less than %d", n, stackEnd)
-	case limit == limitHeap && x.heap.begun:
-		return c.fail(cuda.ErrInvalidValue, "kernels have called malloc already, expected the heap's size before")
-	}
+	c.limit(limit)
+	c.refuse(limit == limitFetch && n > 128, cuda.ErrInvalidValue, "%d bytes, expected 128 at most", n)
+	c.refuse(limit == limitStack && n >= stackEnd, cuda.ErrInvalidValue,
+		"%d bytes of stack a thread, expected less than %d", n, stackEnd)
+	c.refuse(limit == limitHeap && x.heap.begun, cuda.ErrInvalidValue,
+		"kernels have called malloc already, expected the heap's size before")
 	switch limit {
 	case limitStack:
 		n = int(roundUp(uint64(n), 16))
@@ -55,19 +47,18 @@ func (m *Machine) CtxSetLimit(limit, n int) error {
 	return nil
 }
 
+// limit fails for a limit that a context does not have.
+func (c *call) limit(limit int) {
+	c.refuse(limit < 0 || limit >= len(c.ctx.limits), cuda.ErrUnsupportedLimit, "there is no limit %d", limit)
+	c.refuse(limit == limitDepth, cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
+}
+
 // CtxGetLimit is cuCtxGetLimit.
-func (m *Machine) CtxGetLimit(limit int) (int, error) {
-	c, err := m.beginIn("cuCtxGetLimit")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) CtxGetLimit(limit int) (_ int, err error) {
+	c := m.call("cuCtxGetLimit", &err)
 	defer c.end()
-	switch {
-	case limit < 0 || limit >= len(c.ctx.limits):
-		return 0, c.fail(cuda.ErrUnsupportedLimit, "there is no limit %d", limit)
-	case limit == limitDepth:
-		return 0, c.fail(cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
-	}
+	c.beginIn()
+	c.limit(limit)
 	return c.ctx.limits[limit], nil
 }
 
@@ -82,19 +73,19 @@ type heap struct {
 // heapOverhead is what a piece takes besides its bytes.
 const heapOverhead = 16
 
-func (h *heap) Malloc(n uint64) uint64 {
+func (h *heap) Malloc(n uint64) (addr uint64) {
 	x := h.ctx
 	h.begun = true
 	size := int(roundUp(min(n, 1<<40)+heapOverhead, 16))
 	if n == 0 || size > x.limits[limitHeap]-h.used {
 		return 0
 	}
-	r, err := (&call{Machine: x.m, name: "malloc in a kernel", ctx: x}).allocate(x, regionHeap, int(n))
-	if err != nil {
-		return 0
-	}
+	var full error
+	c := &call{Machine: x.m, name: "malloc in a kernel", ctx: x, err: &full}
+	defer func() { c.failed(recover()) }()
+	addr = c.allocate(x, regionHeap, int(n)).addr
 	h.used += size
-	return r.addr
+	return addr
 }
 
 func (h *heap) Free(addr uint64) bool {

@@ -236,12 +236,10 @@ func (m *Machine) Idle() bool {
 // Name is "emu".
 func (m *Machine) Name() string { return "emu" }
 
-func (m *Machine) DriverGetVersion() (int, error) {
-	c, err := m.begin("cuDriverGetVersion")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) DriverGetVersion() (_ int, err error) {
+	c := m.call("cuDriverGetVersion", &err)
 	defer c.end()
+	c.begin()
 	return m.cfg.DriverVersion, nil
 }
 

@@ -30,24 +30,18 @@ func (m *Machine) waitValue(name string, h cuda.Stream, p uintptr, v uint64, siz
 	return m.memop(name, h, p, size, flags <= cuda.WaitNOR, waitValue{uint64(p), v, size, flags})
 }
 
-func (m *Machine) memop(name string, h cuda.Stream, p uintptr, size int, ok bool, w work) error {
-	c, s, err := m.onStream(name, h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) memop(name string, h cuda.Stream, p uintptr, size int, ok bool, w work) (err error) {
+	c := m.call(name, &err)
 	defer c.end()
-	if !ok || int(p)%size != 0 {
-		return c.fail(cuda.ErrInvalidValue, "flags, or %#x is not aligned to %d bytes", p, size)
-	}
-	if err := c.accessible(s.ctx, p, size); err != nil {
-		return err
-	}
+	s := c.onStream(h)
+	c.refuse(!ok || int(p)%size != 0, cuda.ErrInvalidValue, "flags, or %#x is not aligned to %d bytes", p, size)
+	c.accessible(s.ctx, p, size)
 	if a, ok := m.mem.Find(uint64(p)); ok && !m.access(s.ctx.dev.ordinal, a) {
-		return c.fail(cuda.ErrInvalidValue,
+		c.fail(cuda.ErrInvalidValue,
 			"%#x is memory of a device to which the stream's has no access: enable peer access", p)
 	}
-	_, err = c.enqueue(s, w)
-	return err
+	c.enqueue(s, w)
+	return nil
 }
 
 type writeValue struct {

@@ -137,79 +137,60 @@ func compiled(image []byte) bool {
 }
 
 // texts are the programs of an image, one of which is to be taken: the first that suits the device.
-func (c *call) texts(image []byte) ([]fatbin.Text, error) {
-	if compiled(image) {
-		return nil, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
-	}
+func (c *call) texts(image []byte) []fatbin.Text {
+	c.refuse(compiled(image), cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
 	if !fatbin.Is(image) {
-		return []fatbin.Text{{PTX: bytes.TrimRight(image, "\x00")}}, nil
+		return []fatbin.Text{{PTX: bytes.TrimRight(image, "\x00")}}
 	}
 	texts, err := fatbin.PTX(image)
-	if err != nil {
-		return nil, c.fail(cuda.ErrNoBinaryForGPU, "%v", err)
-	}
+	c.check(err, cuda.ErrNoBinaryForGPU)
 	d := c.ctx.dev
 	texts = slices.DeleteFunc(texts, func(t fatbin.Text) bool { return t.Capability > 10*d.Major+d.Minor })
-	if len(texts) == 0 {
-		return nil, c.fail(cuda.ErrNoBinaryForGPU, "PTX for newer devices alone, this one has capability %d.%d",
-			d.Major, d.Minor)
-	}
-	return texts, nil
+	c.refuse(len(texts) == 0, cuda.ErrNoBinaryForGPU, "PTX for newer devices alone, this one has capability %d.%d",
+		d.Major, d.Minor)
+	return texts
 }
 
-func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
-	c, err := m.beginIn("cuModuleLoadData")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) ModuleLoadData(image []byte) (_ cuda.Module, err error) {
+	c := m.call("cuModuleLoadData", &err)
 	defer c.end()
+	c.beginIn()
 	if m.cfg.LoadsWait {
-		if err := c.awaitAlone(c.ctx); err != nil {
-			return 0, err
-		}
-	}
-	texts, err := c.texts(image)
-	if err != nil {
-		return 0, err
+		c.awaitAlone(c.ctx)
 	}
 	var p *simt.Program
-	for _, t := range texts {
-		var r cuda.Result
-		var log string
-		if p, r, log = compile(t.PTX, m.cfg.DriverVersion); r != 0 {
-			err = c.fail(r, "%s", log)
-		} else if why := c.ctx.dev.suits(p.Module); why != "" {
-			err = c.fail(cuda.ErrInvalidPTX, "%s", why)
-		} else {
-			err = nil
-			break
+	var r cuda.Result
+	var why string
+	for _, t := range c.texts(image) {
+		if p, r, why = compile(t.PTX, m.cfg.DriverVersion); r == 0 {
+			if why = c.ctx.dev.suits(p.Module); why == "" {
+				break
+			}
+			r = cuda.ErrInvalidPTX
 		}
 	}
-	if err != nil {
-		return 0, err
-	}
+	c.refuse(r != 0, r, "%s", why)
 	mod := &module{ctx: c.ctx, by: c.caller(c.ctx.dev), globals: map[string]*region{}, funcs: map[string]*function{}}
-	if err := c.placeGlobals(mod, p); err != nil {
-		mod.unload()
-		return 0, err
-	}
+	c.placeGlobals(mod, p)
 	mod.handle = cuda.Module(m.handles.give(moduleHandle))
 	m.modules[mod.handle] = mod
 	return mod.handle, nil
 }
 
 // placeGlobals gives the variables of a module memory and their first values.
-func (c *call) placeGlobals(mod *module, p *simt.Program) error {
+func (c *call) placeGlobals(mod *module, p *simt.Program) {
+	defer func() {
+		if mod.image == nil {
+			mod.unload()
+		}
+	}()
 	addresses := p.Functions()
 	for i := range p.Module.Vars {
 		v := &p.Module.Vars[i]
 		if v.Space != ptx.Global && v.Space != ptx.Const {
 			continue
 		}
-		r, err := c.allocate(c.ctx, regionGlobal, max(1, v.Size()))
-		if err != nil {
-			return err
-		}
+		r := c.allocate(c.ctx, regionGlobal, max(1, v.Size()))
 		copy(r.chunk.data, v.Init)
 		mod.globals[v.Name] = r
 		addresses[v.Name] = r.addr
@@ -220,65 +201,46 @@ func (c *call) placeGlobals(mod *module, p *simt.Program) error {
 			r := mod.globals[v.Name]
 			to, ok := addresses[reloc.Name]
 			if r == nil || !ok {
-				return c.fail(cuda.ErrInvalidPTX, "variable %s holds the address of %s, which is none", v.Name, reloc.Name)
+				c.fail(cuda.ErrInvalidPTX, "variable %s holds the address of %s, which is none", v.Name, reloc.Name)
 			}
 			put64(r.chunk.data[reloc.Offset:], to+uint64(reloc.Addend))
 		}
 	}
 	mod.image = p.Load(addresses)
-	return nil
 }
 
 // onModule begins a call about a module. No context need be current.
-func (m *Machine) onModule(name string, h cuda.Module) (*call, *module, error) {
-	c, err := m.begin(name)
-	if err != nil {
-		return nil, nil, err
-	}
+func (c *call) onModule(h cuda.Module) *module {
+	c.begin()
 	mod := c.modules[h]
-	if mod == nil {
-		err = c.fail(cuda.ErrInvalidHandle, "%#x is no module, or was unloaded", uintptr(h))
-	} else {
-		err = c.healthy(mod.ctx)
-	}
-	if err != nil {
-		c.end()
-		return nil, nil, err
-	}
-	return c, mod, nil
+	c.refuse(mod == nil, cuda.ErrInvalidHandle, "%#x is no module, or was unloaded", uintptr(h))
+	c.healthy(mod.ctx)
+	return mod
 }
 
-func (m *Machine) ModuleUnload(h cuda.Module) error {
-	c, mod, err := m.onModule("cuModuleUnload", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) ModuleUnload(h cuda.Module) (err error) {
+	c := m.call("cuModuleUnload", &err)
 	defer c.end()
-	if err := c.unsafe(); err != nil {
-		return err
-	}
+	mod := c.onModule(h)
+	c.unsafe()
 	m.forgetModule(mod)
-	err = c.awaitAlone(mod.ctx)
-	mod.unload()
-	return err
+	defer mod.unload()
+	c.awaitAlone(mod.ctx)
+	return nil
 }
 
-func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (cuda.Function, error) {
-	c, mod, err := m.onModule("cuModuleGetFunction", h)
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (_ cuda.Function, err error) {
+	c := m.call("cuModuleGetFunction", &err)
 	defer c.end()
+	mod := c.onModule(h)
 	if f := mod.funcs[name]; f != nil {
 		return f.handle, nil
 	}
 	k, ok := mod.image.Program.Kernel(name)
 	if err := mod.image.Program.Unable(name); err != nil {
-		return 0, c.fail(cuda.ErrNotSupported, "%v: the emulator cannot run this kernel", err)
+		c.fail(cuda.ErrNotSupported, "%v: the emulator cannot run this kernel", err)
 	}
-	if !ok {
-		return 0, c.fail(cuda.ErrNotFound, "no kernel %q in the module", name)
-	}
+	c.refuse(!ok, cuda.ErrNotFound, "no kernel %q in the module", name)
 	f := &function{handle: cuda.Function(m.handles.give(functionHandle)), mod: mod, kernel: k}
 	mod.funcs[name] = f
 	m.funcs[f.handle] = f
@@ -286,17 +248,12 @@ func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (cuda.Function, 
 }
 
 func (m *Machine) ModuleGetGlobal(h cuda.Module, name string) (p uintptr, n int, err error) {
-	c, mod, err := m.onModule("cuModuleGetGlobal", h)
-	if err != nil {
-		return 0, 0, err
-	}
+	c := m.call("cuModuleGetGlobal", &err)
 	defer c.end()
+	mod := c.onModule(h)
 	r := mod.globals[name]
-	if _, kernel := mod.image.Program.Kernel(name); kernel {
-		return 0, 0, c.fail(cuda.ErrInvalidValue, "%q is a kernel, not a variable", name)
-	}
-	if r == nil {
-		return 0, 0, c.fail(cuda.ErrNotFound, "no variable %q in the module", name)
-	}
+	_, kernel := mod.image.Program.Kernel(name)
+	c.refuse(kernel, cuda.ErrInvalidValue, "%q is a kernel, not a variable", name)
+	c.refuse(r == nil, cuda.ErrNotFound, "no variable %q in the module", name)
 	return uintptr(r.addr), int(r.size), nil
 }

@@ -9,71 +9,49 @@ import (
 )
 
 // MemAllocAsync is cuMemAllocAsync, which cuda.Driver does not have: the C interface calls it.
-func (m *Machine) MemAllocAsync(n int, h cuda.Stream) (uintptr, error) {
-	c, s, err := m.onOrdered("cuMemAllocAsync", h)
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) MemAllocAsync(n int, h cuda.Stream) (_ uintptr, err error) {
+	c := m.call("cuMemAllocAsync", &err)
 	defer c.end()
-	if n <= 0 {
-		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes", n)
-	}
-	r, err := c.allocate(s.ctx, regionOrdered, n)
-	if err != nil {
-		return 0, err
-	}
-	_, err = c.enqueue(s, beginWork{r})
-	return uintptr(r.addr), err
+	s := c.onOrdered(h)
+	c.refuse(n <= 0, cuda.ErrInvalidValue, "%d bytes", n)
+	r := c.allocate(s.ctx, regionOrdered, n)
+	c.enqueue(s, beginWork{r})
+	return uintptr(r.addr), nil
 }
 
 // MemFreeAsync is cuMemFreeAsync. The memory's room is free for allocations at once: those in other streams would wait
 // for the free on hardware.
-func (m *Machine) MemFreeAsync(p uintptr, h cuda.Stream) error {
-	c, s, err := m.onOrdered("cuMemFreeAsync", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemFreeAsync(p uintptr, h cuda.Stream) (err error) {
+	c := m.call("cuMemFreeAsync", &err)
 	defer c.end()
+	s := c.onOrdered(h)
 	r := m.regions.find(uint64(p))
 	if r == nil || r.addr != uint64(p) || r.freed || r.kind != regionAlloc && r.kind != regionOrdered {
-		return c.fail(cuda.ErrInvalidValue, "%#x was not given by cuMemAllocAsync or cuMemAlloc, or is freed already", p)
+		c.fail(cuda.ErrInvalidValue, "%#x was not given by cuMemAllocAsync or cuMemAlloc, or is freed already", p)
 	}
-	if _, err := c.enqueue(s, endWork{r, m.caller(r.dev)}); err != nil {
-		return err
-	}
+	c.enqueue(s, endWork{r, m.caller(r.dev)})
 	r.freed = true
 	r.dev.used -= r.cost()
 	return nil
 }
 
 // onOrdered begins a call that allocates or frees in the order of a stream.
-func (m *Machine) onOrdered(name string, h cuda.Stream) (*call, *stream, error) {
-	c, s, err := m.onStream(name, h)
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.capture != nil {
-		err = c.fail(cuda.ErrNotSupported, "graphs with memory of their own are not emulated: call it outside of the capture")
-	} else {
-		err = c.implicit(s)
-	}
-	if err != nil {
-		c.end()
-		return nil, nil, err
-	}
-	return c, s, nil
+func (c *call) onOrdered(h cuda.Stream) *stream {
+	s := c.onStream(h)
+	c.refuse(s.capture != nil, cuda.ErrNotSupported,
+		"graphs with memory of their own are not emulated: call it outside of the capture")
+	c.implicit(s)
+	return s
 }
 
 // freeOrdered is cuMemFree of memory in the order of streams, which waits for nothing: the program has to have waited.
-func (c *call) freeOrdered(r *region) error {
-	if r.freed {
-		return c.fail(cuda.ErrInvalidValue, "%#x is freed already", r.addr)
-	}
+func (c *call) freeOrdered(r *region) {
+	c.refuse(r.freed, cuda.ErrInvalidValue, "%#x is freed already", r.addr)
 	if r.gone().Load() != 0 {
-		return c.free(r) // its stream has not come to the allocation
+		c.free(r) // its stream has not come to the allocation
+	} else if _, err := c.endLife(r, c.caller(r.dev).called("cudaFree"), c.mem.Host()); err != nil {
+		panic(failed{err})
 	}
-	_, err := c.endLife(r, c.caller(r.dev).called("cudaFree"), c.mem.Host())
-	return err
 }
 
 // endLife frees memory at a moment.

@@ -269,23 +269,25 @@ func (m *Machine) lines(device int, s *weakmem.Allocation) bool {
 	return owner == device || m.cfg.Link(device, owner).Whole() && (m.cfg.Tears == nil || !m.cfg.Tears(device, owner))
 }
 
-// memory is the region that holds [p, p+n).
-func (c *call) memory(p uintptr, n int) (*region, error) {
-	if n < 0 {
-		return nil, c.fail(cuda.ErrInvalidValue, "%d bytes", n)
-	}
+// known is the region that holds p.
+func (c *call) known(p uintptr) *region {
 	r := c.regions.find(uint64(p))
-	if r == nil {
-		return nil, c.fail(cuda.ErrInvalidValue, "%#x is not memory that the driver knows", p)
-	}
+	c.refuse(r == nil, cuda.ErrInvalidValue, "%#x is not memory that the driver knows", p)
+	return r
+}
+
+// memory is the region that holds [p, p+n).
+func (c *call) memory(p uintptr, n int) *region {
+	c.refuse(n < 0, cuda.ErrInvalidValue, "%d bytes", n)
+	r := c.known(p)
 	// A range may cover several adjacent mappings.
 	for q := r; !q.holds(uint64(p), n); {
 		n -= int(q.end() - uint64(p))
 		p = uintptr(q.end())
 		if q = c.regions.find(uint64(p)); q == nil || q.kind != regionMapping {
-			return nil, c.fail(cuda.ErrInvalidValue, "%d bytes beyond the end of %s #%d at %#x", n, regionNames[r.kind],
+			c.fail(cuda.ErrInvalidValue, "%d bytes beyond the end of %s #%d at %#x", n, regionNames[r.kind],
 				r.id, r.addr)
 		}
 	}
-	return r, nil
+	return r
 }

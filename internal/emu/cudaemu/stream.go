@@ -37,54 +37,41 @@ func (s *stream) isUser() bool     { return s.handle > cuda.StreamPerThread }
 
 // stream is the stream of a handle. The default ones are those of the current
 // context, others need none to be current.
-func (c *call) stream(h cuda.Stream) (*stream, error) {
+func (c *call) stream(h cuda.Stream) *stream {
 	if h <= cuda.StreamPerThread {
-		if err := c.healthy(c.ctx); err != nil {
-			return nil, err
-		}
+		c.healthy(c.ctx)
 	}
 	switch h {
 	case 0, cuda.StreamLegacy:
-		return c.ctx.legacy, nil
+		return c.ctx.legacy
 	case cuda.StreamPerThread:
 		s := c.ctx.perThread[c.th.id]
 		if s == nil {
 			s = c.ctx.newStream(cuda.StreamPerThread, cuda.StreamDefault, 0)
 			c.ctx.perThread[c.th.id] = s
 		}
-		return s, nil
+		return s
 	}
 	s := c.streams[h]
-	if s == nil {
-		return nil, c.fail(cuda.ErrInvalidHandle, "%#x is no stream, or was destroyed", uintptr(h))
-	}
-	return s, c.healthy(s.ctx)
+	c.refuse(s == nil, cuda.ErrInvalidHandle, "%#x is no stream, or was destroyed", uintptr(h))
+	c.healthy(s.ctx)
+	return s
 }
 
 // onStream begins a call about a stream.
-func (m *Machine) onStream(name string, h cuda.Stream) (*call, *stream, error) {
-	c, err := m.begin(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := c.stream(h)
-	if err != nil {
-		c.end()
-		return nil, nil, err
-	}
-	return c, s, nil
+func (c *call) onStream(h cuda.Stream) *stream {
+	c.begin()
+	return c.stream(h)
 }
 
-// enqueue puts work on the stream, or into the graph that it captures. The op
-// is nil then.
-func (c *call) enqueue(s *stream, w work) (*op, error) {
+// enqueue puts work on the stream, or into the graph that it captures.
+func (c *call) enqueue(s *stream, w work) {
 	if s.capture != nil {
-		return nil, c.record(s, w)
+		c.record(s, w)
+		return
 	}
-	if err := c.implicit(s); err != nil {
-		return nil, err
-	}
-	return c.push(s, w), nil
+	c.implicit(s)
+	c.push(s, w)
 }
 
 // push puts work on a stream that is not capturing.
@@ -110,30 +97,18 @@ func (s *stream) before() []*op {
 	return deps
 }
 
-// synchronize waits for the work that is on streams now.
-func (c *call) synchronize(ctx *context, streams []*stream) error {
-	var ops []*op
-	for _, s := range streams {
-		if s.last != nil {
-			ops = append(ops, s.last)
-		}
-	}
-	return c.waitFor(ctx, ops)
-}
-
-// idle waits for all work of a context. It orders nothing for the host.
-func (c *call) idle(ctx *context) error {
-	var ops []*op
-	for _, s := range ctx.streams {
+// work returns the last ops of the context's streams.
+func (x *context) work() (ops []*op) {
+	for _, s := range x.streams {
 		ops = append(ops, s.last)
 	}
-	return c.await(ctx, func() bool { return allDone(ops) })
+	return ops
 }
 
-func (c *call) waitFor(ctx *context, ops []*op) error {
-	err := c.await(ctx, func() bool { return allDone(ops) })
-	c.saw(ops...)
-	return err
+// waitFor waits until ops are done, and the host knows it then.
+func (c *call) waitFor(ctx *context, ops []*op) {
+	defer c.saw(ops...)
+	c.await(ctx, func() bool { return allDone(ops) })
 }
 
 // saw notes that the host knows these ops to be done.
@@ -155,15 +130,11 @@ func allDone(ops []*op) bool {
 	return true
 }
 
-func (m *Machine) StreamCreate(flags cuda.StreamFlags, priority int) (cuda.Stream, error) {
-	c, err := m.beginIn("cuStreamCreateWithPriority")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) StreamCreate(flags cuda.StreamFlags, priority int) (_ cuda.Stream, err error) {
+	c := m.call("cuStreamCreateWithPriority", &err)
 	defer c.end()
-	if flags&^cuda.StreamNonBlocking != 0 {
-		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
-	}
+	c.beginIn()
+	c.refuse(flags&^cuda.StreamNonBlocking != 0, cuda.ErrInvalidValue, "flags %#x", flags)
 	s := c.ctx.newStream(cuda.Stream(m.handles.give(streamHandle)), flags,
 		min(leastPriority, max(greatestPriority, priority)))
 	m.streams[s.handle] = s
@@ -179,15 +150,11 @@ func (m *Machine) forgetStream(s *stream) {
 
 // StreamDestroy returns at once; the work on the stream still gets done. A
 // capture that began on it is lost, one that it joined goes on.
-func (m *Machine) StreamDestroy(h cuda.Stream) error {
-	c, s, err := m.onStream("cuStreamDestroy", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) StreamDestroy(h cuda.Stream) (err error) {
+	c := m.call("cuStreamDestroy", &err)
 	defer c.end()
-	if !s.isUser() {
-		return c.fail(cuda.ErrInvalidHandle, "the default streams cannot be destroyed")
-	}
+	s := c.onStream(h)
+	c.refuse(!s.isUser(), cuda.ErrInvalidHandle, "the default streams cannot be destroyed")
 	if p := s.capture; p != nil && p.origin == s {
 		m.dropCapture(p)
 	}
@@ -195,88 +162,60 @@ func (m *Machine) StreamDestroy(h cuda.Stream) error {
 	return nil
 }
 
-func (m *Machine) StreamSynchronize(h cuda.Stream) error {
-	c, s, err := m.onStream("cuStreamSynchronize", h)
-	if err != nil {
-		return err
-	}
+func (m *Machine) StreamSynchronize(h cuda.Stream) (err error) {
+	c := m.call("cuStreamSynchronize", &err)
 	defer c.end()
-	if err := c.mayWait(s); err != nil {
-		return err
-	}
-	before := []*op{s.last}
-	if s.isLegacy() {
-		before = s.before()
-	}
-	return c.waitFor(s.ctx, before)
+	s := c.onStream(h)
+	c.mayWait(s)
+	c.waitFor(s.ctx, s.queued())
+	return nil
 }
 
-func (m *Machine) StreamQuery(h cuda.Stream) (bool, error) {
-	c, s, err := m.onStream("cuStreamQuery", h)
-	if err != nil {
-		return false, err
-	}
-	defer c.end()
-	if err := c.mayWait(s); err != nil {
-		return false, err
-	}
-	deps := []*op{s.last}
+// queued are the ops that a wait for the stream waits for.
+func (s *stream) queued() []*op {
 	if s.isLegacy() {
-		deps = s.before()
+		return s.before()
 	}
-	if m.exec.poke(); !allDone(deps) {
-		return false, c.healthy(s.ctx)
+	return []*op{s.last}
+}
+
+func (m *Machine) StreamQuery(h cuda.Stream) (_ bool, err error) {
+	c := m.call("cuStreamQuery", &err)
+	defer c.end()
+	s := c.onStream(h)
+	c.mayWait(s)
+	ops := s.queued()
+	m.exec.poke()
+	done := allDone(ops)
+	if done {
+		c.saw(ops...)
 	}
-	c.saw(deps...)
-	return true, c.healthy(s.ctx)
+	c.healthy(s.ctx)
+	return done, nil
 }
 
 // mayWait fails if the stream, or the thread, is capturing.
-func (c *call) mayWait(s *stream) error {
-	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
-	}
-	if err := c.implicit(s); err != nil {
-		return err
-	}
-	return c.unsafe()
+func (c *call) mayWait(s *stream) {
+	c.uncaptured(s, "the stream is capturing")
+	c.implicit(s)
+	c.unsafe()
 }
 
 func (m *Machine) StreamGetCtx(h cuda.Stream) (cuda.Context, error) {
-	c, s, err := m.onStream("cuStreamGetCtx", h)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	return s.ctx.handle, nil
+	return of(m, "cuStreamGetCtx", (*call).stream, h, func(_ *call, s *stream) cuda.Context { return s.ctx.handle })
 }
 
 func (m *Machine) StreamGetFlags(h cuda.Stream) (cuda.StreamFlags, error) {
-	c, s, err := m.onStream("cuStreamGetFlags", h)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	return s.flags, nil
+	return of(m, "cuStreamGetFlags", (*call).stream, h, func(_ *call, s *stream) cuda.StreamFlags { return s.flags })
 }
 
 func (m *Machine) StreamGetPriority(h cuda.Stream) (int, error) {
-	c, s, err := m.onStream("cuStreamGetPriority", h)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	return s.priority, nil
+	return of(m, "cuStreamGetPriority", (*call).stream, h, func(_ *call, s *stream) int { return s.priority })
 }
 
 func (m *Machine) StreamGetId(h cuda.Stream) (uint64, error) {
-	c, s, err := m.onStream("cuStreamGetId", h)
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	if s.capture != nil {
-		return 0, c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
-	}
-	return s.id, nil
+	return of(m, "cuStreamGetId", (*call).stream, h, func(c *call, s *stream) uint64 {
+		c.uncaptured(s, "the stream is capturing")
+		return s.id
+	})
 }

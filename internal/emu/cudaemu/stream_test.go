@@ -58,32 +58,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestMissingWait reads on one stream what a kernel wrote on another: a race
-// without the event, none with it.
-func TestMissingWait(t *testing.T) {
-	for _, wait := range []bool{true, false} {
-		for seed := range uint64(20) {
-			e := start(t, cudaemu.Config{Seed: seed, Lazy: true})
-			a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
-			ev := e.event(cuda.EventDisableTiming)
-			p := e.alloc(64, true)
-			launch(e, "store", a, &storeArgs{p, 7})
-			e.ok(e.EventRecord(ev, a))
-			if wait {
-				e.ok(e.StreamWaitEvent(b, ev, 0))
-			}
-			launch(e, "move", b, &moveArgs{p + 32, p})
-			e.ok(e.CtxSynchronize())
-			if wait {
-				require.Equal(t, uint32(7), e.word(p+32))
-				e.clean()
-			} else {
-				require.Equal(t, 1, e.kinds()[weakmem.Race], "seed %d", seed)
-			}
-		}
-	}
-}
-
 // TestMissingSynchronize has the host copy while a kernel runs that it did not wait for.
 func TestMissingSynchronize(t *testing.T) {
 	e := start(t, cudaemu.Config{Lazy: true})
@@ -126,24 +100,6 @@ func TestQueryOfLegacyStream(t *testing.T) {
 	}
 }
 
-// TestCopiesOvertake shows that copies of streams that are not ordered happen
-// in either order.
-func TestCopiesOvertake(t *testing.T) {
-	last := map[uint32]int{}
-	for seed := range uint64(30) {
-		e := start(t, cudaemu.Config{Seed: seed, Lazy: true, CopyDelay: 8})
-		a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
-		src, dst := e.alloc(64, false), e.alloc(64, false)
-		e.ok(cuda.Write(e.Machine, src, []byte{1, 0, 0, 0, 2, 0, 0, 0}))
-		e.ok(e.MemcpyAsync(dst, src, 4, a))
-		e.ok(e.MemcpyAsync(dst, src+4, 4, b))
-		e.ok(e.CtxSynchronize())
-		require.Equal(t, 1, e.kinds()[weakmem.Race])
-		last[e.word(dst)]++
-	}
-	require.Len(t, last, 2, "%v", last)
-}
-
 // TestHostFlag has a kernel wait for a flag that the host sets after it has
 // waited for a copy, or before, which is a race.
 func TestHostFlag(t *testing.T) {
@@ -180,62 +136,6 @@ func TestHostFlag(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestDeviceFlag has the host see a flag of a kernel that goes on, and copy what
-// it wrote before.
-func TestDeviceFlag(t *testing.T) {
-	e := start(t, cudaemu.Config{})
-	p, g := e.alloc(256, true), e.gate()
-	a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
-	// The kernel sends a number, then waits for one.
-	launch(e, "exchange", a, &exchangeArgs{theirs: p, mine: p + 128, out: p + 192, value: 7, rounds: 1})
-	e.ok(e.StreamWaitValue32(b, p+64, 1, cuda.WaitGEQ))
-	e.ok(e.MemcpyAsync(address(g)+8, p+4, 4, b))
-	e.ok(e.StreamSynchronize(b))
-	require.Equal(t, uint32(7), (*atomic.Uint32)(pointer(address(g)+8)).Load())
-	e.ok(e.StreamWriteValue32(b, p+192, 1, 0)) // its flag
-	e.ok(e.CtxSynchronize())
-	e.clean()
-}
-
-func TestHostFunction(t *testing.T) {
-	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {}, "lazy": {Lazy: true}} {
-		t.Run(name, func(t *testing.T) {
-			e := start(t, cfg)
-			s := e.stream(cuda.StreamNonBlocking)
-			var inside error
-			var calls atomic.Int32
-			e.ok(e.LaunchHostFunc(s, func() { _, inside = e.MemAlloc(1); calls.Add(1) }))
-			e.ok(e.LaunchHostFunc(s, func() { calls.Add(1) }))
-			e.ok(e.StreamSynchronize(s))
-			require.EqualValues(t, 2, calls.Load())
-			e.is(inside, cuda.ErrNotPermitted)
-			e.is(e.LaunchHostFunc(s, nil), cuda.ErrInvalidValue)
-		})
-	}
-}
-
-func TestStreamErrors(t *testing.T) {
-	e := start(t, cudaemu.Config{Devices: 2})
-	s := e.stream(cuda.StreamNonBlocking)
-	_, err := e.StreamCreate(77, 0)
-	e.is(err, cuda.ErrInvalidValue)
-	e.is(e.StreamDestroy(0), cuda.ErrInvalidHandle)
-	gone, err := e.StreamCreate(0, -100)
-	e.ok(err)
-	p, err := e.StreamGetPriority(gone)
-	e.ok(err)
-	require.Equal(t, -5, p, "priorities are clamped")
-	e.ok(e.StreamDestroy(gone))
-	e.is(e.StreamDestroy(gone), cuda.ErrInvalidHandle)
-	e.is(e.StreamSynchronize(gone), cuda.ErrInvalidHandle)
-	ev := e.event(0)
-	e.is(e.EventRecord(cuda.Event(s), s), cuda.ErrInvalidHandle) // a handle of another kind
-	e.use(1)
-	e.is(e.EventRecord(ev, 0), cuda.ErrInvalidHandle) // of another device
-	e.ok(e.StreamWaitEvent(0, ev, 0))                 // but it can be waited for
-	e.is(e.LaunchKernel(e.kernel("nothing"), &cuda.Launch{Stream: s}, nil), cuda.ErrInvalidHandle)
 }
 
 // TestDestroyedStream: the work on a destroyed stream still gets done.

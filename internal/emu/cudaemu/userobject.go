@@ -42,71 +42,54 @@ func retainAll(to, from map[*userObject]int) {
 	}
 }
 
-func (c *call) object(h cuda.UserObject, references int) (*userObject, error) {
+func (c *call) object(h cuda.UserObject, references int) *userObject {
 	o := c.objects[h]
 	if o == nil || references <= 0 {
-		return nil, c.fail(cuda.ErrInvalidValue, "%d references to user object %#x", references, uintptr(h))
+		c.fail(cuda.ErrInvalidValue, "%d references to user object %#x", references, uintptr(h))
 	}
-	return o, nil
+	return o
 }
 
-func (m *Machine) UserObjectCreate(destroy func(), references int) (cuda.UserObject, error) {
-	c, err := m.begin("cuUserObjectCreate")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) UserObjectCreate(destroy func(), references int) (_ cuda.UserObject, err error) {
+	c := m.call("cuUserObjectCreate", &err)
 	defer c.end()
-	if destroy == nil || references <= 0 {
-		return 0, c.fail(cuda.ErrInvalidValue, "%d references, or no function", references)
-	}
+	c.begin()
+	c.refuse(destroy == nil || references <= 0, cuda.ErrInvalidValue, "%d references, or no function", references)
 	o := &userObject{handle: cuda.UserObject(m.handles.give(objectHandle)), destroy: destroy, own: references,
 		all: references, by: m.caller(nil)}
 	m.objects[o.handle] = o
 	return o.handle, nil
 }
 
-func (m *Machine) UserObjectRetain(h cuda.UserObject, references int) error {
-	return m.onObject("cuUserObjectRetain", h, references, func(_ *call, o *userObject) error {
-		o.own += references
-		o.all += references
-		return nil
-	})
-}
-
-func (m *Machine) UserObjectRelease(h cuda.UserObject, references int) error {
-	return m.onObject("cuUserObjectRelease", h, references, func(c *call, o *userObject) error {
-		if references > o.own {
-			return c.fail(cuda.ErrInvalidValue, "%d references released, %d held", references, o.own)
-		}
-		o.own -= references
-		m.release(o, references)
-		return nil
-	})
-}
-
-func (m *Machine) onObject(name string, h cuda.UserObject, references int, f func(*call, *userObject) error) error {
-	c, err := m.begin(name)
-	return on(c, err, func(c *call, h cuda.UserObject) (*userObject, error) { return c.object(h, references) }, h, f)
-}
-
-func (m *Machine) GraphRetainUserObject(gh cuda.Graph, h cuda.UserObject, references int, move bool) error {
-	c, err := m.begin("cuGraphRetainUserObject")
-	if err != nil {
-		return err
-	}
+func (m *Machine) UserObjectRetain(h cuda.UserObject, references int) (err error) {
+	c := m.call("cuUserObjectRetain", &err)
 	defer c.end()
-	g, err := c.graph(gh)
-	if err != nil {
-		return err
-	}
-	o, err := c.object(h, references)
-	if err != nil {
-		return err
-	}
+	c.begin()
+	o := c.object(h, references)
+	o.own += references
+	o.all += references
+	return nil
+}
+
+func (m *Machine) UserObjectRelease(h cuda.UserObject, references int) (err error) {
+	c := m.call("cuUserObjectRelease", &err)
+	defer c.end()
+	c.begin()
+	o := c.object(h, references)
+	c.refuse(references > o.own, cuda.ErrInvalidValue, "%d references released, %d held", references, o.own)
+	o.own -= references
+	m.release(o, references)
+	return nil
+}
+
+func (m *Machine) GraphRetainUserObject(gh cuda.Graph, h cuda.UserObject, references int, move bool) (err error) {
+	c := m.call("cuGraphRetainUserObject", &err)
+	defer c.end()
+	c.begin()
+	g := c.graph(gh)
+	o := c.object(h, references)
 	if move {
-		if references > o.own {
-			return c.fail(cuda.ErrInvalidValue, "%d references moved, %d held", references, o.own)
-		}
+		c.refuse(references > o.own, cuda.ErrInvalidValue, "%d references moved, %d held", references, o.own)
 		o.own -= references
 	} else {
 		o.all += references

@@ -75,31 +75,30 @@ func (v *virtualMemory) other(p *physical) *physical {
 }
 
 func (m *Machine) MemGetAllocationGranularity(p cuda.AllocationProp, o cuda.GranularityOption) (int, error) {
-	return ofDevice(m, "cuMemGetAllocationGranularity", p.Device, func(c *call, d *device) (int, error) {
-		return granularity, c.want(o <= cuda.GranularityRecommended, cuda.ErrInvalidValue, "option %d", o)
+	return of(m, "cuMemGetAllocationGranularity", (*call).device, p.Device, func(c *call, d *device) int {
+		c.refuse(o > cuda.GranularityRecommended, cuda.ErrInvalidValue, "option %d", o)
+		return granularity
 	})
 }
 
 func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error) {
-	return ofDevice(m, "cuMemCreate", p.Device, func(c *call, d *device) (cuda.MemHandle, error) {
+	return of(m, "cuMemCreate", (*call).device, p.Device, func(c *call, d *device) cuda.MemHandle {
 		switch {
 		case n <= 0 || n%granularity != 0:
-			return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, not a multiple of %d", n, granularity)
+			c.fail(cuda.ErrInvalidValue, "%d bytes, not a multiple of %d", n, granularity)
 		case p.RDMA && !m.cfg.RDMA:
-			return 0, c.fail(cuda.ErrNotSupported, "emulated memory is out of reach for network cards")
+			c.fail(cuda.ErrNotSupported, "emulated memory is out of reach for network cards")
 		case p.Shareable && !sharing:
-			return 0, c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
+			c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
 		case n > d.Memory-d.used:
-			return 0, c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
+			c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
 		}
 		m.serial++
 		chunk, err := newChunk(label{id: hash("virtual", m.id, m.serial), owner: m.id, size: uint64(n), device: d.UUID,
 			kind: chunkVirtual}, !m.cfg.Plain)
-		if err != nil {
-			return 0, c.system(err)
-		}
+		c.system(err)
 		d.used += n
-		return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: p.Shareable, rdma: p.RDMA}), nil
+		return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: p.Shareable, rdma: p.RDMA})
 	})
 }
 
@@ -111,38 +110,31 @@ func (m *Machine) newPhysical(p *physical) cuda.MemHandle {
 }
 
 // physical is the memory of a handle that is still held.
-func (c *call) physical(h cuda.MemHandle) (*physical, error) {
+func (c *call) physical(h cuda.MemHandle) *physical {
 	p := c.virtual.handles[h]
-	if p == nil || p.refs == 0 {
-		return nil, c.fail(cuda.ErrInvalidValue, "%#x is no allocation, or was released", uint64(h))
-	}
-	return p, nil
+	c.refuse(p == nil || p.refs == 0, cuda.ErrInvalidValue, "%#x is no allocation, or was released", uint64(h))
+	return p
 }
 
-func (m *Machine) MemRelease(h cuda.MemHandle) error {
-	return m.onPhysical("cuMemRelease", h, func(c *call, p *physical) error {
-		p.refs--
-		if p.lent > 0 && m.caller(p.dev).Library {
-			p.lent--
-		}
-		m.dropPhysical(h, p)
-		return nil
-	})
-}
-
-func (m *Machine) onPhysical(name string, h cuda.MemHandle, f func(*call, *physical) error) error {
-	c, err := m.begin(name)
-	return on(c, err, (*call).physical, h, f)
-}
-
-func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {
-	c, err := m.begin("cuMemAddressReserve")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) MemRelease(h cuda.MemHandle) (err error) {
+	c := m.call("cuMemRelease", &err)
 	defer c.end()
+	c.begin()
+	p := c.physical(h)
+	p.refs--
+	if p.lent > 0 && m.caller(p.dev).Library {
+		p.lent--
+	}
+	m.dropPhysical(h, p)
+	return nil
+}
+
+func (m *Machine) MemAddressReserve(n, align int) (_ uintptr, err error) {
+	c := m.call("cuMemAddressReserve", &err)
+	defer c.end()
+	c.begin()
 	if n <= 0 || n%granularity != 0 || align < 0 || align&(align-1) != 0 {
-		return 0, c.fail(cuda.ErrInvalidValue,
+		c.fail(cuda.ErrInvalidValue,
 			"%d bytes, alignment %d: the size is a multiple of %d, the alignment a power of two", n, align, granularity)
 	}
 	p := m.virtual.take(uint64(n), uint64(max(align, granularity)), 0, false)
@@ -150,18 +142,15 @@ func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {
 	return uintptr(p), nil
 }
 
-func (m *Machine) MemAddressFree(p uintptr, n int) error {
-	c, err := m.begin("cuMemAddressFree")
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemAddressFree(p uintptr, n int) (err error) {
+	c := m.call("cuMemAddressFree", &err)
 	defer c.end()
+	c.begin()
 	if m.virtual.reserved[uint64(p)].n != uint64(n) || n == 0 {
-		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, p)
+		c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, p)
 	}
-	if m.regions.overlap(uint64(p), uint64(n)) != nil {
-		return c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x: unmap it first", p)
-	}
+	used := m.regions.overlap(uint64(p), uint64(n)) != nil
+	c.refuse(used, cuda.ErrInvalidValue, "memory is mapped at %#x: unmap it first", p)
 	delete(m.virtual.reserved, uint64(p))
 	m.virtual.back(uint64(p))
 	return nil
@@ -177,63 +166,54 @@ func (v *virtualMemory) reservation(p uint64) (base, n uint64) {
 	return 0, 0
 }
 
-func (m *Machine) MemMap(at uintptr, n int, h cuda.MemHandle) error {
-	return m.onPhysical("cuMemMap", h, func(c *call, p *physical) error {
-		addr, size := uint64(at), uint64(n)
-		base, length := m.virtual.reservation(addr)
-		switch {
-		case n <= 0 || n%granularity != 0 || addr%granularity != 0:
-			return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x, not in multiples of %d", n, at, granularity)
-		case size > p.chunk.label.size:
-			return c.fail(cuda.ErrNotSupported, "%d bytes of an allocation of %d", n, p.chunk.label.size)
-		case addr+size > base+length:
-			return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, at)
-		case m.regions.overlap(addr, size) != nil:
-			return c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x already", at)
-		}
-		r := &region{kind: regionMapping, addr: addr, size: size, dev: p.dev, chunk: p.chunk, handle: h, foreign: p.shareable}
-		if err := m.add(r, p.chunk.data[:n], p.chunk.written); err != nil {
-			return c.fail(cuda.ErrUnknown, "%v", err)
-		}
-		p.maps++
-		p.lent += boolInt(r.by.Library)
-		return nil
-	})
+func (m *Machine) MemMap(at uintptr, n int, h cuda.MemHandle) (err error) {
+	c := m.call("cuMemMap", &err)
+	defer c.end()
+	c.begin()
+	p := c.physical(h)
+	addr, size := uint64(at), uint64(n)
+	base, length := m.virtual.reservation(addr)
+	switch {
+	case n <= 0 || n%granularity != 0 || addr%granularity != 0:
+		c.fail(cuda.ErrInvalidValue, "%d bytes at %#x, not in multiples of %d", n, at, granularity)
+	case size > p.chunk.label.size:
+		c.fail(cuda.ErrNotSupported, "%d bytes of an allocation of %d", n, p.chunk.label.size)
+	case addr+size > base+length:
+		c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, at)
+	case m.regions.overlap(addr, size) != nil:
+		c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x already", at)
+	}
+	r := &region{kind: regionMapping, addr: addr, size: size, dev: p.dev, chunk: p.chunk, handle: h, foreign: p.shareable}
+	c.check(m.add(r, p.chunk.data[:n], p.chunk.written), cuda.ErrUnknown)
+	p.maps++
+	p.lent += boolInt(r.by.Library)
+	return nil
 }
 
 // mapped are the mappings that make up exactly [p, p+n).
-func (c *call) mapped(p uintptr, n int) (list []*region, err error) {
+func (c *call) mapped(p uintptr, n int) (list []*region) {
 	end := uint64(p) + uint64(n)
 	for at := uint64(p); at < end; {
 		r := c.regions.find(at)
 		if n <= 0 || r == nil || r.kind != regionMapping || r.addr != at || r.end() > end {
-			return nil, c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are not whole mappings", n, p)
+			c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are not whole mappings", n, p)
 		}
 		list = append(list, r)
 		at = r.end()
 	}
-	return list, c.want(len(list) > 0, cuda.ErrInvalidValue, "%d bytes", n)
+	c.refuse(len(list) == 0, cuda.ErrInvalidValue, "%d bytes", n)
+	return list
 }
 
-func (m *Machine) MemUnmap(p uintptr, n int) error {
-	c, err := m.begin("cuMemUnmap")
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemUnmap(p uintptr, n int) (err error) {
+	c := m.call("cuMemUnmap", &err)
 	defer c.end()
-	list, err := c.mapped(p, n)
-	if err != nil {
-		return err
-	}
-	for _, r := range list {
+	c.begin()
+	for _, r := range c.mapped(p, n) {
 		if x := r.dev.primary; x != nil { // as hardware does
-			if err := c.await(nil, x.idle); err != nil {
-				return err
-			}
+			c.await(nil, x.idle)
 		}
-		if c.regions.find(r.addr) != r {
-			return c.fail(cuda.ErrInvalidValue, "%#x was unmapped meanwhile", p)
-		}
+		c.refuse(c.regions.find(r.addr) != r, cuda.ErrInvalidValue, "%#x was unmapped meanwhile", p)
 		m.drop(r)
 		phys := m.virtual.handles[r.handle]
 		phys.maps--
@@ -243,25 +223,17 @@ func (m *Machine) MemUnmap(p uintptr, n int) error {
 	return nil
 }
 
-func (m *Machine) MemSetAccess(p uintptr, n int, devices ...cuda.Device) error {
-	c, err := m.begin("cuMemSetAccess")
-	if err != nil {
-		return err
-	}
+func (m *Machine) MemSetAccess(p uintptr, n int, devices ...cuda.Device) (err error) {
+	c := m.call("cuMemSetAccess", &err)
 	defer c.end()
-	list, err := c.mapped(p, n)
-	if err != nil {
-		return err
-	}
+	c.begin()
+	list := c.mapped(p, n)
 	var grant uint64
 	for _, h := range devices {
-		d, err := c.device(h)
-		if err != nil {
-			return err
-		}
+		d := c.device(h)
 		for _, r := range list {
 			if d != r.dev && !d.canAccess(r.dev) {
-				return c.fail(cuda.ErrInvalidDevice, "device %d cannot access memory of device %d", d.ordinal, r.dev.ordinal)
+				c.fail(cuda.ErrInvalidDevice, "device %d cannot access memory of device %d", d.ordinal, r.dev.ordinal)
 			}
 		}
 		grant |= 1 << d.ordinal
@@ -272,16 +244,12 @@ func (m *Machine) MemSetAccess(p uintptr, n int, devices ...cuda.Device) error {
 	return nil
 }
 
-func (m *Machine) MemRetainAllocationHandle(at uintptr) (cuda.MemHandle, error) {
-	c, err := m.begin("cuMemRetainAllocationHandle")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) MemRetainAllocationHandle(at uintptr) (_ cuda.MemHandle, err error) {
+	c := m.call("cuMemRetainAllocationHandle", &err)
 	defer c.end()
+	c.begin()
 	r := m.regions.find(uint64(at))
-	if r == nil || r.kind != regionMapping {
-		return 0, c.fail(cuda.ErrInvalidValue, "%#x is not memory of cuMemMap", at)
-	}
+	c.refuse(r == nil || r.kind != regionMapping, cuda.ErrInvalidValue, "%#x is not memory of cuMemMap", at)
 	p := m.virtual.handles[r.handle]
 	p.refs++
 	p.lent += boolInt(m.caller(p.dev).Library)
@@ -289,66 +257,57 @@ func (m *Machine) MemRetainAllocationHandle(at uintptr) (cuda.MemHandle, error) 
 }
 
 func (m *Machine) MemExportToShareableHandle(h cuda.MemHandle) (fd int, err error) {
-	err = m.onPhysical("cuMemExportToShareableHandle", h, func(c *call, p *physical) error {
-		if !p.shareable {
-			return c.fail(cuda.ErrInvalidValue, "the allocation was not made shareable")
-		}
-		if fd, err = dup(p.chunk.fd); err != nil {
-			return c.system(err)
-		}
-		c.export(p.chunk)
-		return nil
-	})
-	return fd, err
+	c := m.call("cuMemExportToShareableHandle", &err)
+	defer c.end()
+	c.begin()
+	p := c.physical(h)
+	c.refuse(!p.shareable, cuda.ErrInvalidValue, "the allocation was not made shareable")
+	fd, err = dup(p.chunk.fd)
+	c.system(err)
+	c.export(p.chunk)
+	return fd, nil
 }
 
 // MemGetHandleForAddressRange gives the file of the memory, so a range begins where the memory does.
 // What a card may write counts as written from then on, as the emulator does not see its writes.
 func (m *Machine) MemGetHandleForAddressRange(p uintptr, n int) (fd int, err error) {
-	c, err := m.begin("cuMemGetHandleForAddressRange")
-	if err != nil {
-		return 0, err
-	}
+	c := m.call("cuMemGetHandleForAddressRange", &err)
 	defer c.end()
+	c.begin()
 	r := m.regions.find(uint64(p))
 	switch {
 	case r == nil || n <= 0 || p%hostPage != 0 || n%hostPage != 0 || !r.holds(uint64(p), n):
-		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are not whole pages of one allocation", n, p)
+		c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are not whole pages of one allocation", n, p)
 	case r.kind != regionMapping || !m.virtual.handles[r.handle].rdma:
-		return 0, c.fail(cuda.ErrNotSupported, "%#x is not memory of cuMemCreate that was made for RDMA", p)
+		c.fail(cuda.ErrNotSupported, "%#x is not memory of cuMemCreate that was made for RDMA", p)
 	case r.addr != uint64(p):
-		return 0, c.fail(cuda.ErrNotSupported, "emulated memory is exported from its first byte on, which is at %#x", r.addr)
+		c.fail(cuda.ErrNotSupported, "emulated memory is exported from its first byte on, which is at %#x", r.addr)
 	}
-	if fd, err = dup(r.chunk.fd); err != nil {
-		return 0, c.system(err)
-	}
+	fd, err = dup(r.chunk.fd)
+	c.system(err)
 	if s, ok := m.mem.Find(r.addr); ok {
 		s.Expose(0, uint64(n))
 	}
 	return fd, nil
 }
 
-func (m *Machine) MemImportFromShareableHandle(fd int) (cuda.MemHandle, error) {
-	c, err := m.begin("cuMemImportFromShareableHandle")
-	if err != nil {
-		return 0, err
-	}
+func (m *Machine) MemImportFromShareableHandle(fd int) (_ cuda.MemHandle, err error) {
+	c := m.call("cuMemImportFromShareableHandle", &err)
 	defer c.end()
+	c.begin()
 	own, err := dup(fd)
-	if err != nil {
-		return 0, c.fail(cuda.ErrInvalidValue, "descriptor %d: %v", fd, err)
-	}
+	c.refuse(err != nil, cuda.ErrInvalidValue, "descriptor %d: %v", fd, err)
 	chunk, err := openChunk(own)
 	if err != nil || chunk.label.kind != chunkVirtual {
 		if err == nil {
 			chunk.close()
 		}
-		return 0, c.fail(cuda.ErrInvalidValue, "descriptor %d: %v", fd, errNoChunk)
+		c.fail(cuda.ErrInvalidValue, "descriptor %d: %v", fd, errNoChunk)
 	}
 	d := m.deviceOf(chunk.label.device)
 	if d == nil {
 		chunk.close()
-		return 0, c.fail(cuda.ErrInvalidDevice, "descriptor %d: memory of a device that this process does not have", fd)
+		c.fail(cuda.ErrInvalidDevice, "descriptor %d: memory of a device that this process does not have", fd)
 	}
 	if chunk.label.owner != m.id {
 		chunk.exported = true

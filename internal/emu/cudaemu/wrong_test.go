@@ -62,6 +62,10 @@ func TestWrongArguments(t *testing.T) {
 	says(e.StreamWriteValue32(s, far, 1, 0), cuda.ErrInvalidValue,
 		"is memory of a device to which the stream's has no access: enable peer access")
 	says(e.StreamWaitValue32(s, p, 1, 4), cuda.ErrInvalidValue, "")
+	says(e.MemcpyPeerAsync(p, e.ctx[1], p, e.ctx[0], 4, s), cuda.ErrInvalidValue, "is memory of device 0, its context that of")
+	says(e.LaunchHostFunc(s, nil), cuda.ErrInvalidValue, "no function")
+	says(e.EventRecord(cuda.Event(s), s), cuda.ErrInvalidHandle, "is no event")
+	says(e.EventRecord(other, s), cuda.ErrInvalidHandle, "event of device 2, stream of device 0")
 
 	e.ok(e.StreamBeginCapture(s, cuda.CaptureRelaxed))
 	says(e.StreamUpdateCaptureDependencies(s, nil, 2), cuda.ErrInvalidValue, "flags 0x2")
@@ -105,30 +109,6 @@ func TestWrongArguments(t *testing.T) {
 	}
 	_, _, err = e.FuncGetParamInfo(99, 0)
 	says(err, cuda.ErrInvalidHandle, "0x63 is no function")
-}
-
-// Waits for values in each way of comparing them.
-func TestWaitsForValues(t *testing.T) {
-	e := start(t, cudaemu.Config{Devices: 1})
-	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(16, true)
-	for _, c := range []struct {
-		flags    cuda.WaitFlags
-		v        uint32
-		no, then uint32
-	}{
-		{cuda.WaitGEQ, 5, 4, 5}, {cuda.WaitGEQ, 5, 0x80000005, 0x80000004}, {cuda.WaitGEQ, 0xfffffff0, 0xffffffef, 3},
-		{cuda.WaitEQ, 5, 6, 5}, {cuda.WaitAND, 6, 9, 2}, {cuda.WaitNOR, 0xffff0000, 0x0000ffff, 0x0000fffe},
-	} {
-		e.ok(e.MemsetD32Async(p, c.no, 1, 0))
-		e.ok(e.MemsetD32Async(p+4, 0, 1, 0))
-		e.ok(e.CtxSynchronize())
-		e.ok(e.StreamWaitValue32(s, p, c.v, c.flags))
-		done, err := e.StreamQuery(s)
-		e.ok(err)
-		require.False(t, done, "%+v", c)
-		e.ok(e.StreamWriteValue32(e.stream(cuda.StreamNonBlocking), p, c.then, 0))
-		e.ok(e.StreamSynchronize(s))
-	}
 }
 
 // Unreleased names the objects that are left.

@@ -76,11 +76,8 @@ func (w *warp) split(mask uint32, addr *alu.Lanes, each func(storage, uint32, *a
 
 // decodeAddress decodes cvta, which converts between generic addresses and offsets in
 // a space.
-func decodeAddress(c *compiler, fr *frame, in *ptx.Instr) error {
-	d, s, err := c.unary(fr, in)
-	if err != nil {
-		return err
-	}
+func decodeAddress(c *compiler, fr *frame, in *ptx.Instr) {
+	d, s := c.dest(fr, in, in.Operands[0]), c.source(fr, in, in.Operands[1])
 	add := windows[in.Space]
 	if in.Has("to") {
 		add = -add
@@ -92,21 +89,17 @@ func decodeAddress(c *compiler, fr *frame, in *ptx.Instr) error {
 			d[i] = a[i] + add
 		}
 	}})
-	return nil
 }
 
-func decodeIsSpace(c *compiler, fr *frame, in *ptx.Instr) error {
-	d, s, err := c.unary(fr, in)
-	if err != nil {
-		return err
-	}
+func decodeIsSpace(c *compiler, fr *frame, in *ptx.Instr) {
+	d, s := c.dest(fr, in, in.Operands[0]), c.source(fr, in, in.Operands[1])
 	window := windows[in.Space]
 	if in.Space == ptx.Const {
-		return errorAt(in, "constant memory is not apart from global memory here")
+		refuse(in, "constant memory is not apart from global memory here")
 	}
 	if in.Space == ptx.Shared && !in.Has(clusterSpace) {
 		c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, exec: execIsOwn})
-		return nil
+		return
 	}
 	c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, alu: func(mask uint32, dst, src []*alu.Lanes) {
 		for m := mask; m != 0; m &= m - 1 {
@@ -118,17 +111,4 @@ func decodeIsSpace(c *compiler, fr *frame, in *ptx.Instr) error {
 			dst[0][i] = uint64(b2i(in))
 		}
 	}})
-	return nil
-}
-
-// unary is the destination and the source of an instruction that has one of each.
-func (c *compiler) unary(fr *frame, in *ptx.Instr) (dst, src int32, err error) {
-	if len(in.Operands) != 2 {
-		return 0, 0, errorAt(in, "want two operands")
-	}
-	if dst, err = c.dest(fr, in, in.Operands[0]); err != nil {
-		return 0, 0, err
-	}
-	src, err = c.source(fr, in, in.Operands[1])
-	return dst, src, err
 }

@@ -18,16 +18,11 @@ type together func(w *warp, in *inst) status
 // decodeAligned decodes an instruction of .sync.aligned on matrices, which all 32 threads of a warp carry out together.
 // A group of threads that comes to it first waits for the others. It is a fault if one of them has ended, or is at
 // another such instruction, where PTX leaves open what happens.
-func decodeAligned(do func(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error)) decoder {
-	return func(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeAligned(do func(c *compiler, fr *frame, in *ptx.Instr, d *inst) together) decoder {
+	return func(c *compiler, fr *frame, in *ptx.Instr) {
 		d := inst{exec: execAligned}
-		run, err := do(c, fr, in, &d)
-		if err != nil {
-			return err
-		}
-		d.x = &syncOp{name: in.Name(), together: run}
+		d.x = &syncOp{name: in.Name(), together: do(c, fr, in, &d)}
 		c.emit(fr, in, d)
-		return nil
 	}
 }
 
@@ -76,27 +71,17 @@ func (w *warp) alignedApart(who []int) status {
 }
 
 // sources adds the slots of registers to an instruction's.
-func (c *compiler) sources(fr *frame, in *ptx.Instr, d *inst, o ptx.Operand) error {
-	for _, r := range flatten([]ptx.Operand{o}) {
-		s, err := c.source(fr, in, r)
-		if err != nil {
-			return err
-		}
-		d.src = append(d.src, s)
+func (c *compiler) sources(fr *frame, in *ptx.Instr, d *inst, ops ...ptx.Operand) {
+	for _, r := range flatten(ops) {
+		d.src = append(d.src, c.source(fr, in, r))
 	}
-	return nil
 }
 
 // dests is sources for destinations.
-func (c *compiler) dests(fr *frame, in *ptx.Instr, d *inst, o ptx.Operand) error {
-	for _, r := range flatten([]ptx.Operand{o}) {
-		s, err := c.dest(fr, in, r)
-		if err != nil {
-			return err
-		}
-		d.dst = append(d.dst, s)
+func (c *compiler) dests(fr *frame, in *ptx.Instr, d *inst, ops ...ptx.Operand) {
+	for _, r := range flatten(ops) {
+		d.dst = append(d.dst, c.dest(fr, in, r))
 	}
-	return nil
 }
 
 // fragments are the registers of an instruction on matrices, of each of four at most.

@@ -16,27 +16,16 @@ type asyncStore struct {
 	update   func(old, v uint64) uint64 // red.async
 }
 
-func decodeAsyncStore(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeAsyncStore(c *compiler, fr *frame, in *ptx.Instr) {
 	op := &asyncStore{size: in.Types[0].Size()}
 	d := inst{exec: execAsyncStore, x: op}
-	var err error
 	if in.Op == "red" {
-		if op.update, err = reduction(in); err != nil {
-			return err
-		}
+		op.update = reduction(in)
 	}
-	for i, p := range []*pointer{&op.dst, &op.bar} {
-		var s int32
-		if *p, s, err = c.newPointer(fr, in, in.Operands[2*i], in.Space); err != nil {
-			return err
-		}
-		d.src = append(d.src, s)
-	}
-	if err := c.sources(fr, in, &d, in.Operands[1]); err != nil {
-		return err
-	}
+	op.dst = c.pointer(fr, in, &d, in.Operands[0], in.Space)
+	op.bar = c.pointer(fr, in, &d, in.Operands[2], in.Space)
+	c.sources(fr, in, &d, in.Operands[1])
 	c.emit(fr, in, d)
-	return nil
 }
 
 func execAsyncStore(w *warp, in *inst, mask uint32) status {

@@ -49,7 +49,7 @@ var integers = map[string]func(old, b, c uint64) uint64{
 }
 
 // newAtomic finds what an instruction does.
-func newAtomic(in *ptx.Instr, a access) (*atomic, error) {
+func newAtomic(in *ptx.Instr, a access) *atomic {
 	t := in.Types[0]
 	width := 8 * a.size
 	mask := ^uint64(0) >> (64 - width)
@@ -62,81 +62,61 @@ func newAtomic(in *ptx.Instr, a access) (*atomic, error) {
 	whole := integers[op]
 	switch {
 	case whole == nil || a.size < 2:
-		return nil, errorAt(in, "this atomic operation is not emulated")
 	case t.Float() && op == "add":
 		far, ok := alu.AtomicAdd(t, false)
 		if !ok {
-			return nil, errorAt(in, "this atomic operation is not emulated")
+			break
 		}
 		near, _ := alu.AtomicAdd(t, true)
 		return &atomic{
 			access: a,
 			f:      func(old, b, _ uint64) uint64 { return far(old, b) },
 			near:   func(old, b, _ uint64) uint64 { return near(old, b) },
-		}, nil
+		}
 	case t.Float() && (op == "min" || op == "max"):
-		f, err := extremum(in, op)
-		return &atomic{access: a, f: func(old, b, _ uint64) uint64 { return f(old, b) }}, err
+		f := extremum(in, op)
+		return &atomic{access: a, f: func(old, b, _ uint64) uint64 { return f(old, b) }}
 	case t.Signed() && (op == "min" || op == "max"):
 		flip := uint64(1) << (width - 1)
 		return &atomic{access: a, f: func(old, b, _ uint64) uint64 {
 			return whole(old^flip, b&mask^flip, 0) ^ flip
-		}}, nil
+		}}
+	default:
+		return &atomic{access: a, f: func(old, b, c uint64) uint64 {
+			return whole(old, b&mask, c&mask) & mask
+		}}
 	}
-	return &atomic{access: a, f: func(old, b, c uint64) uint64 {
-		return whole(old, b&mask, c&mask) & mask
-	}}, nil
+	refuse(in, "this atomic operation is not emulated")
+	return nil
 }
 
-func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) {
 	if in.Has("async") {
-		return decodeAsyncStore(c, fr, in)
+		decodeAsyncStore(c, fr, in)
+		return
 	}
 	ops := in.Operands
 	d := inst{exec: execAtomic}
 	if in.Op == "atom" {
-		if len(ops) < 1 {
-			return errorAt(in, "want a destination")
-		}
 		if ops[0].Kind != ptx.SinkOperand {
-			if err := c.dests(fr, in, &d, ops[0]); err != nil {
-				return err
-			}
+			c.dests(fr, in, &d, ops[0])
 		}
 		ops = ops[1:]
 	}
-	if len(ops) < 2 {
-		return errorAt(in, "want an address and a source")
-	}
-	a, base, err := c.newAccess(fr, in, ops[0])
-	if err != nil {
-		return err
-	}
+	a, base := c.newAccess(fr, in, ops[0])
 	if a.how.Order == weakmem.Weak {
 		a.how.Order = weakmem.Relaxed
 	}
 	if a.storage == local || a.storage == arguments {
-		return errorAt(in, "atomic operations are on global and shared memory")
+		refuse(in, "atomic operations are on global and shared memory")
 	}
 	d.src = []int32{base}
-	for _, o := range ops[1:] {
-		if err := c.sources(fr, in, &d, o); err != nil {
-			return err
-		}
-	}
-	if in.Has("cas") && len(d.src) < 3 {
-		return errorAt(in, "want a value to compare with and one to store")
-	}
-	at, err := newAtomic(in, *a)
-	if err != nil {
-		return err
-	}
-	d.x = at
+	c.sources(fr, in, &d, ops[1:]...)
+	d.x = newAtomic(in, *a)
 	if in.Vec > 1 {
 		d.exec = execVectorAtomic
 	}
 	c.emit(fr, in, d)
-	return nil
 }
 
 // combine is the function that weakmem.Block.Atomic calls, made once.

@@ -35,12 +35,14 @@ type barrierOp struct {
 	red     string // "popc", "and", "or" or ""
 }
 
-func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) {
 	if in.Has("warp") {
-		return decodeSync(c, fr, in)
+		decodeSync(c, fr, in)
+		return
 	}
 	if in.Has("cluster") {
-		return decodeClusterBarrier(c, fr, in)
+		decodeClusterBarrier(c, fr, in)
+		return
 	}
 	op := &barrierOp{arrive: in.Has("arrive"), aligned: in.Op == "bar" || in.Has("aligned")}
 	d := inst{exec: execBarrier, x: op}
@@ -51,29 +53,12 @@ func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 				op.red = m
 			}
 		}
-		if op.red == "" || len(ops) < 3 {
-			return errorAt(in, "want .popc, .and or .or, a destination, a barrier and a predicate")
-		}
-		s, err := c.dest(fr, in, ops[0])
-		if err != nil {
-			return err
-		}
-		d.dst = []int32{s}
+		c.dests(fr, in, &d, ops[0])
 		ops = ops[1:]
 	}
-	if len(ops) == 0 {
-		return errorAt(in, "want a barrier")
-	}
 	op.counted = len(ops)-b2i(op.red != "") == 2
-	for _, o := range ops {
-		s, err := c.source(fr, in, o)
-		if err != nil {
-			return err
-		}
-		d.src = append(d.src, s)
-	}
+	c.sources(fr, in, &d, ops...)
 	c.emit(fr, in, d)
-	return nil
 }
 
 func execBarrier(w *warp, in *inst, mask uint32) status {

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // sequence is 0, 1, 2 and so on, times k.
@@ -40,30 +38,6 @@ func TestReductions(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestDynamicSharedMemory(t *testing.T) {
-	each(t, func(t *testing.T, o options) {
-		v := run{file: "block.ptx", kernel: "reverse", blocks: 2, threads: 96, shared: 4 * 96,
-			words: [][]uint32{sequence(192, 1)}}.do(t, o)[0]
-		for i := range 96 {
-			require.EqualValues(t, 95-i, v[i])
-			require.EqualValues(t, 96+95-i, v[96+i])
-		}
-	})
-}
-
-func TestMissingBarrierIsFound(t *testing.T) {
-	each(t, func(t *testing.T, o options) {
-		m := boot(t, "block.ptx", o)
-		g := m.grid("reverseRacy", 1, 96, m.words(sequence(96, 1)...))
-		g.Shared = 4 * 96
-		m.start(g)
-		require.NotNil(t, g.Fault())
-		require.Contains(t, []weakmem.FaultKind{weakmem.Race, weakmem.Uninitialized}, g.Fault().Kind)
-		require.True(t, g.Fault().Shared)
-		require.Equal(t, "reverseRacy", g.Fault().Kernel)
-	})
 }
 
 func TestGenericPointers(t *testing.T) {

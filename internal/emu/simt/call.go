@@ -3,6 +3,7 @@ package simt
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
@@ -20,95 +21,77 @@ type byAddress map[uint64]*callOp
 // A move is of bytes of private memory.
 type move struct{ to, from, n int }
 
-func decodeCall(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeCall(c *compiler, fr *frame, in *ptx.Instr) {
 	if in.Operands[1].Kind == ptx.RegOperand {
-		return decodeIndirect(c, fr, in)
-	}
-	if calls(in, setConditional) {
-		return decodeSetConditional(c, fr, in)
+		decodeIndirect(c, fr, in)
+		return
 	}
 	if f := c.extern(in); f != nil {
-		return decodeExtern(c, fr, in, f)
+		decodeExtern(c, fr, in, f)
+		return
 	}
-	f, err := c.callee(in)
-	if err != nil {
-		return err
-	}
-	callee := c.frames[f]
-	args, results, err := c.moves(fr, in, callee)
-	if err != nil {
-		return err
-	}
+	callee := c.frames[c.callee(in)]
+	args, results := c.moves(fr, in, callee)
 	d := inst{exec: execCall, x: &callOp{callee, args}}
 	if callee.activates {
 		d.exec = execActivate
 	}
 	c.emit(fr, in, d)
 	c.emit(fr, in, inst{exec: execResults, helper: true, x: results})
-	return nil
 }
 
 // moves are those of arguments into the callee's parameters, and of its results back.
-func (c *compiler) moves(fr *frame, in *ptx.Instr, callee *frame) (args, results []move, err error) {
-	pairs := func(given []ptx.Operand, vars []ptx.Var, base int, back bool) (all []move, err error) {
-		if len(given) != len(vars) {
-			return nil, errorAt(in, "%d arguments or results, %s has %d", len(given), callee.f.Name, len(vars))
-		}
+func (c *compiler) moves(fr *frame, in *ptx.Instr, callee *frame) (args, results []move) {
+	pairs := func(given []ptx.Operand, vars []ptx.Var, base int, back bool) (all []move) {
 		for i, a := range given {
-			offset, ok := fr.callVar(a)
-			if !ok || vars[i].Space != ptx.Param {
-				return nil, errorAt(in, "arguments and results have to be variables in .param")
-			}
-			m := move{to: base + vars[i].Offset, from: offset, n: vars[i].Size()}
+			m := move{to: base + vars[i].Offset, from: fr.callVar(in, a), n: vars[i].Size()}
 			if back {
 				m.to, m.from = m.from, m.to
 			}
 			all = append(all, m)
 		}
-		return all, nil
-	}
-	if args, err = pairs(in.Operands[2].Elems, callee.f.Params, callee.params, false); err != nil {
-		return nil, nil, err
+		return all
 	}
 	from := callee.results
 	if callee.activates {
 		from = c.code.out
 	}
-	results, err = pairs(in.Operands[0].Elems, callee.f.Results, from, true)
-	return args, results, err
+	return pairs(in.Operands[2].Elems, callee.f.Params, callee.params, false),
+		pairs(in.Operands[0].Elems, callee.f.Results, from, true)
 }
 
 // decodeIndirect decodes a call through a register: of any function that the module takes the address of and that has
 // the prototype.
-func decodeIndirect(c *compiler, fr *frame, in *ptx.Instr) error {
-	reg, err := c.source(fr, in, in.Operands[1])
-	if err != nil {
-		return err
-	}
+func decodeIndirect(c *compiler, fr *frame, in *ptx.Instr) {
+	reg := c.source(fr, in, in.Operands[1])
 	targets, results := byAddress{}, []move(nil)
 	for i, f := range c.m.Funcs {
 		if callee := c.frames[f]; callee != nil && callee.activates && suits(in, fr.f, f) {
-			args, back, err := c.moves(fr, in, callee)
-			if err != nil {
-				return err
-			}
+			args, back := c.moves(fr, in, callee)
 			targets[functionAddress(i)] = &callOp{callee, args}
 			results = back
 		}
 	}
 	c.emit(fr, in, inst{exec: execIndirect, src: []int32{reg}, x: targets})
 	c.emit(fr, in, inst{exec: execResults, helper: true, x: results})
-	return nil
 }
 
 // callVar is where a variable through which the function calls lies in private memory.
-func (fr *frame) callVar(o ptx.Operand) (int, bool) {
-	for _, v := range fr.f.Vars {
-		if v.Name == o.Name && v.Space == ptx.Param && o.Kind == ptx.NameOperand {
-			return fr.calls + v.Offset, true
-		}
+func (fr *frame) callVar(in *ptx.Instr, o ptx.Operand) int {
+	v := fr.passing(o.Name)
+	if v == nil {
+		refuse(in, "arguments and results have to be variables in .param")
 	}
-	return 0, false
+	return fr.calls + v.Offset
+}
+
+// passing is a variable through which the function calls, nil if there is none of the name.
+func (fr *frame) passing(name string) *ptx.Var {
+	i := slices.IndexFunc(fr.f.Vars, func(v ptx.Var) bool { return v.Name == name && v.Space == ptx.Param })
+	if i < 0 {
+		return nil
+	}
+	return &fr.f.Vars[i]
 }
 
 // enter has a thread begin the callee, to go on at pc afterwards.
@@ -179,12 +162,12 @@ func (fr *frame) returns(d inst) inst {
 	return d
 }
 
-func decodeReturn(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeReturn(c *compiler, fr *frame, in *ptx.Instr) {
 	if fr.f.Entry {
-		return decodeExit(c, fr, in)
+		decodeExit(c, fr, in)
+		return
 	}
 	c.emit(fr, in, fr.returns(inst{}))
-	return nil
 }
 
 func execReturn(w *warp, in *inst, mask uint32) status {

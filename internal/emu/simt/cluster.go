@@ -126,13 +126,12 @@ type clusterBarrier struct {
 	plain   bool // .relaxed: what fences have not released, the arrival does not
 }
 
-func decodeClusterBarrier(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeClusterBarrier(c *compiler, fr *frame, in *ptx.Instr) {
 	d := inst{exec: execClusterArrive, x: &clusterBarrier{in.Has("aligned"), in.Has("relaxed")}}
 	if in.Has("wait") {
 		d.exec = execClusterWait
 	}
 	c.emit(fr, in, d)
-	return nil
 }
 
 const apart = "all threads of the warp have to be at the same instruction, others of this warp are at another one"

@@ -49,23 +49,25 @@ type frame struct {
 	charge    int   // bytes of the stack that an activation takes, an estimate
 }
 
-func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
+func compileKernel(m *ptx.Module, f *ptx.Func) (k *Kernel, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case refused:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
 	c := &compiler{m: m, code: &code{}, frames: map[*ptx.Func]*frame{}, shared: map[string]int{},
 		consts: map[constant]int32{}, specials: map[string]int32{}, approximate: map[string]bool{}}
-	g, err := c.reach(f)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.layOut(g); err != nil {
-		return nil, err
-	}
+	g := c.reach(f)
+	c.layOut(g)
 	c.code.zones, c.code.parts = c.zones(), c.parts
 	c.code.dynamic = align(c.static, sharedAlign(m.Vars)) + c.zones()
 	c.code.clusters = c.namesCluster()
 	for _, fr := range c.order {
-		if err := c.function(fr); err != nil {
-			return nil, err
-		}
+		c.function(fr)
 	}
 	c.link()
 	c.partings()
@@ -84,9 +86,11 @@ func (c *compiler) has(prefix string) bool {
 	return false
 }
 
-// errorAt names an instruction.
-func errorAt(in *ptx.Instr, format string, args ...any) error {
-	return fmt.Errorf("line %d: %q: %s", in.Line, in.Text, fmt.Sprintf(format, args...))
+// refused is what a compiler panics with where it refuses an instruction; compileKernel recovers it.
+type refused struct{ error }
+
+func refuse(in *ptx.Instr, format string, args ...any) {
+	panic(refused{fmt.Errorf("line %d: %q: %s", in.Line, in.Text, fmt.Sprintf(format, args...))})
 }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
@@ -122,11 +126,12 @@ func (c *compiler) layModule(ops []ptx.Operand) {
 const mostLocal = 512 << 10
 
 // layOut lays out a kernel and the functions that it reaches.
-func (c *compiler) layOut(g *graph) error {
+func (c *compiler) layOut(g *graph) {
 	results := 0
 	for i, f := range g.funcs {
 		if f.LocalBytes > mostLocal {
-			return fmt.Errorf("function %s: %d bytes of local memory, a thread has at most %d", f.Name, f.LocalBytes, mostLocal)
+			panic(refused{fmt.Errorf("function %s: %d bytes of local memory, a thread has at most %d", f.Name, f.LocalBytes,
+				mostLocal)})
 		}
 		fr := &frame{f: f, depth: g.depth[i], activates: g.activates[i], regs: c.slots(len(f.Regs)), carry: c.slots(1),
 			sp: noSlot}
@@ -155,18 +160,16 @@ func (c *compiler) layOut(g *graph) error {
 		}
 	}
 	c.code.out = c.private(nil, results, ptx.Generic)
-	return nil
 }
 
-func (c *compiler) callee(in *ptx.Instr) (*ptx.Func, error) {
-	if len(in.Operands) == 3 && in.Operands[1].Kind == ptx.NameOperand {
-		for _, f := range c.m.Funcs {
-			if f.Name == in.Operands[1].Name && !f.Declare {
-				return f, nil
-			}
+func (c *compiler) callee(in *ptx.Instr) *ptx.Func {
+	for _, f := range c.m.Funcs {
+		if f.Name == in.Operands[1].Name && !f.Declare {
+			return f
 		}
 	}
-	return nil, errorAt(in, "only functions that are declared in this module can be called")
+	refuse(in, "only functions that are declared in this module can be called")
+	return nil
 }
 
 // slots reserves registers.
@@ -197,13 +200,11 @@ func (c *compiler) private(vars []ptx.Var, n int, space ptx.Space) int {
 }
 
 // function decodes a body.
-func (c *compiler) function(fr *frame) error {
+func (c *compiler) function(fr *frame) {
 	f := fr.f
 	for i := range f.Body {
 		fr.at = append(fr.at, int32(len(c.code.ins)))
-		if err := c.decode(fr, &f.Body[i]); err != nil {
-			return err
-		}
+		c.decode(fr, &f.Body[i])
 	}
 	fr.at = append(fr.at, int32(len(c.code.ins)))
 	end := inst{guard: noSlot, helper: true, ends: true, exec: execExit}
@@ -228,7 +229,6 @@ func (c *compiler) function(fr *frame) error {
 	for i, r := range rank(body, fr.at[0]) {
 		body[i].rank = r - int32(fr.depth)<<20 // functions before what calls them
 	}
-	return nil
 }
 
 // A label is an index into the body of a function, until link.
@@ -254,52 +254,38 @@ func (c *compiler) emit(fr *frame, in *ptx.Instr, d inst) {
 }
 
 // decode compiles an instruction.
-func (c *compiler) decode(fr *frame, in *ptx.Instr) error {
+func (c *compiler) decode(fr *frame, in *ptx.Instr) {
 	if in.Absent != "" {
-		return errorAt(in, "%s", in.Absent)
+		refuse(in, "%s", in.Absent)
 	}
 	if d, ok := decoders[in.Op]; ok {
-		return d(c, fr, in)
+		d(c, fr, in)
+		return
 	}
 	op, err := alu.Lookup(in)
 	if err != nil {
-		return errorAt(in, "%v", err)
+		refuse(in, "%v", err)
 	}
-	var dst, src []int32
-	for _, o := range flatten(in.Operands) {
-		var s int32
-		if n := op.Dsts - b2i(op.CarryOut); len(dst) < n {
-			s, err = c.dest(fr, in, o)
-			dst = append(dst, s)
-		} else {
-			s, err = c.source(fr, in, o)
-			src = append(src, s)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	d, ops := inst{alu: op.Run}, flatten(in.Operands)
+	n := op.Dsts - b2i(op.CarryOut)
+	c.dests(fr, in, &d, ops[:n]...)
+	c.sources(fr, in, &d, ops[n:]...)
 	if op.Approximate {
 		c.approximate[in.Name()] = true
 	}
 	if op.CarryOut {
-		dst = append(dst, fr.carry)
+		d.dst = append(d.dst, fr.carry)
 	}
 	if op.CarryIn {
-		src = append(src, fr.carry)
+		d.src = append(d.src, fr.carry)
 	}
-	if len(dst) != op.Dsts || len(src) != op.Srcs {
-		return errorAt(in, "%d operands, want %d", len(dst)+len(src), op.Dsts+op.Srcs)
-	}
-	run := op.Run
 	if to := c.width(fr, in.Operands[0]); op.Signed != 0 && to > op.Signed {
-		run = func(mask uint32, dst, src []*alu.Lanes) {
+		d.alu = func(mask uint32, dst, src []*alu.Lanes) {
 			op.Run(mask, dst, src)
 			alu.Extend(mask, dst[0], op.Signed, to)
 		}
 	}
-	c.emit(fr, in, inst{alu: run, dst: dst, src: src})
-	return nil
+	c.emit(fr, in, d)
 }
 
 func b2i(b bool) int {

@@ -25,37 +25,36 @@ type copyOp struct {
 // bulkUnit is what sizes and addresses of bulk copies are multiples of.
 const bulkUnit = 16
 
-func decodeCopy(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeCopy(c *compiler, fr *frame, in *ptx.Instr) {
 	bulk := in.Has("bulk")
-	group := func(exec func(*warp, *inst, uint32) status) error {
+	group := func(exec func(*warp, *inst, uint32) status) {
 		n := 0
 		if len(in.Operands) > 0 {
 			n = int(min(in.Operands[0].Imm, 1<<30))
 		}
 		c.emit(fr, in, inst{exec: exec, x: groupOp{bulk, in.Has("read"), n}})
-		return nil
 	}
 	switch {
 	case in.Has("prefetch"):
 		c.emit(fr, in, inst{exec: execNothing})
-		return nil
 	case in.Has("commit_group"):
-		return group(execCommit)
+		group(execCommit)
 	case in.Has("wait_group"):
-		return group(execWaitGroup)
+		group(execWaitGroup)
 	case in.Has("wait_all"):
-		return group(execWaitAll)
+		group(execWaitAll)
 	case in.Has("mbarrier"):
-		return decodeCopyArrive(c, fr, in)
+		decodeCopyArrive(c, fr, in)
 	case bulk:
-		return decodeBulkCopy(c, fr, in)
+		decodeBulkCopy(c, fr, in)
+	default:
+		decodePlainCopy(c, fr, in)
 	}
-	return decodePlainCopy(c, fr, in)
 }
 
 // decodeBulkCopy decodes cp.async.bulk and cp.reduce.async.bulk, between global and shared memory or from shared memory
 // to that of another block.
-func decodeBulkCopy(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeBulkCopy(c *compiler, fr *frame, in *ptx.Instr) {
 	op := &copyOp{bulk: true, sized: true, signals: in.Has("mbarrier::complete_tx::bytes"),
 		multicast: in.Has("multicast::cluster")}
 	op.toShared = op.signals
@@ -66,98 +65,58 @@ func decodeBulkCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 		from = ptx.Shared
 	}
 	if in.Mods[0] == "reduce" {
-		var err error
-		if op.update, err = reduction(in); err != nil {
-			return err
-		}
+		op.update = reduction(in)
 		op.size = in.Types[0].Size()
 	}
 	d := inst{exec: execCopy, x: op}
-	locate := func(p *pointer, o ptx.Operand, space ptx.Space) error {
-		var s int32
-		var err error
-		*p, s, err = c.newPointer(fr, in, o, space)
-		p.own = p.own || p == &op.src
-		d.src = append(d.src, s)
-		return err
-	}
-	if err := locate(&op.dst, in.Operands[0], to); err != nil {
-		return err
-	}
-	if err := locate(&op.src, in.Operands[1], from); err != nil {
-		return err
-	}
+	op.dst = c.pointer(fr, in, &d, in.Operands[0], to)
+	op.src = c.pointer(fr, in, &d, in.Operands[1], from)
+	op.src.own = true
 	if op.signals {
-		if err := locate(&op.bar, in.Operands[3], ptx.Shared); err != nil {
-			return err
-		}
+		op.bar = c.pointer(fr, in, &d, in.Operands[3], ptx.Shared)
 	}
 	if op.multicast {
-		if err := c.sources(fr, in, &d, in.Operands[4]); err != nil {
-			return err
-		}
+		c.sources(fr, in, &d, in.Operands[4])
 	}
-	if err := c.sources(fr, in, &d, in.Operands[2]); err != nil {
-		return err
-	}
+	c.sources(fr, in, &d, in.Operands[2])
 	c.emit(fr, in, d)
-	return nil
 }
 
 // decodePlainCopy decodes cp.async, from global to shared memory. Its last operands are
 // how many bytes it reads, the rest being zeros, and a cache policy; both may be missing.
-func decodePlainCopy(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodePlainCopy(c *compiler, fr *frame, in *ptx.Instr) {
 	op := &copyOp{bytes: int(in.Operands[2].Imm), toShared: true}
 	if b := op.bytes; b != 16 && (in.Has("cg") || b != 4 && b != 8) {
-		return errorAt(in, "cp.async copies 4, 8 or 16 bytes, with .cg 16")
+		refuse(in, "cp.async copies 4, 8 or 16 bytes, with .cg 16")
 	}
 	d := inst{exec: execCopy, x: op}
-	var err error
-	var s int32
-	if op.dst, s, err = c.newPointer(fr, in, in.Operands[0], ptx.Shared); err != nil {
-		return err
-	}
-	d.src = append(d.src, s)
-	if op.src, s, err = c.newPointer(fr, in, in.Operands[1], ptx.Global); err != nil {
-		return err
-	}
-	d.src = append(d.src, s)
+	op.dst = c.pointer(fr, in, &d, in.Operands[0], ptx.Shared)
+	op.src = c.pointer(fr, in, &d, in.Operands[1], ptx.Global)
 	rest := in.Operands[3:]
 	if in.Has("L2::cache_hint") {
 		rest = rest[:len(rest)-1]
 	}
 	if op.sized = len(rest) > 0; op.sized {
-		if s, err = c.source(fr, in, rest[0]); err != nil {
-			return err
-		}
-		d.src = append(d.src, s)
+		c.sources(fr, in, &d, rest[0])
 	}
 	c.emit(fr, in, d)
-	return nil
 }
 
 // reduction is what cp.reduce does to an element.
-func reduction(in *ptx.Instr) (func(old, v uint64) uint64, error) {
+func reduction(in *ptx.Instr) func(old, v uint64) uint64 {
 	t := in.Types[0]
-	a, err := newAtomic(in, access{size: t.Size()})
-	if err != nil {
-		return nil, err
-	}
+	a := newAtomic(in, access{size: t.Size()})
 	f := a.f
 	if t == ptx.F32 && a.near != nil {
 		f = a.near // subnormal numbers stay, as an H200 says, where red.global flushes them to zero
 	}
-	return func(old, v uint64) uint64 { return f(old, v, 0) }, nil
+	return func(old, v uint64) uint64 { return f(old, v, 0) }
 }
 
 // decodePolicy decodes createpolicy. There are no caches here, and any policy is 0.
-func decodePolicy(c *compiler, fr *frame, in *ptx.Instr) error {
-	d, err := c.dest(fr, in, in.Operands[0])
-	if err != nil {
-		return err
-	}
+func decodePolicy(c *compiler, fr *frame, in *ptx.Instr) {
+	d := c.dest(fr, in, in.Operands[0])
 	c.emit(fr, in, inst{dst: []int32{d}, alu: func(mask uint32, dst, _ []*alu.Lanes) { fill(dst[0], mask, 0) }})
-	return nil
 }
 
 // execCopy begins a copy in each thread.

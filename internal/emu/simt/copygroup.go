@@ -105,13 +105,10 @@ type copyArrive struct {
 	counted bool // .noinc: the arrival is one of those that the barrier expects
 }
 
-func decodeCopyArrive(c *compiler, fr *frame, in *ptx.Instr) error {
-	p, s, err := c.newPointer(fr, in, in.Operands[0], in.Space)
-	if err != nil {
-		return err
-	}
-	c.emit(fr, in, inst{exec: execCopyArrive, src: []int32{s}, x: &copyArrive{p, in.Has("noinc")}})
-	return nil
+func decodeCopyArrive(c *compiler, fr *frame, in *ptx.Instr) {
+	d := inst{exec: execCopyArrive}
+	d.x = &copyArrive{c.pointer(fr, in, &d, in.Operands[0], in.Space), in.Has("noinc")}
+	c.emit(fr, in, d)
 }
 
 func execCopyArrive(w *warp, in *inst, mask uint32) status {

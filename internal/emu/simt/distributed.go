@@ -113,18 +113,11 @@ func (w *warp) byBlock(in *inst, mask uint32, addr *alu.Lanes, own bool,
 }
 
 // decodeMap decodes mapa, the address of shared memory in a block of the cluster.
-func decodeMap(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeMap(c *compiler, fr *frame, in *ptx.Instr) {
 	d := inst{exec: execMap, x: in.Space == ptx.Generic}
-	if err := c.dests(fr, in, &d, in.Operands[0]); err != nil {
-		return err
-	}
-	for _, o := range in.Operands[1:] {
-		if err := c.sources(fr, in, &d, o); err != nil {
-			return err
-		}
-	}
+	c.dests(fr, in, &d, in.Operands[0])
+	c.sources(fr, in, &d, in.Operands[1:]...)
 	c.emit(fr, in, d)
-	return nil
 }
 
 func execMap(w *warp, in *inst, mask uint32) status {
@@ -149,16 +142,11 @@ func execMap(w *warp, in *inst, mask uint32) status {
 const notShared = "the address is not in shared memory"
 
 // decodeRank decodes getctarank, the rank of the block of an address.
-func decodeRank(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeRank(c *compiler, fr *frame, in *ptx.Instr) {
 	d := inst{exec: execRank, x: in.Space == ptx.Generic}
-	if err := c.dests(fr, in, &d, in.Operands[0]); err != nil {
-		return err
-	}
-	if err := c.sources(fr, in, &d, in.Operands[1]); err != nil {
-		return err
-	}
+	c.dests(fr, in, &d, in.Operands[0])
+	c.sources(fr, in, &d, in.Operands[1])
 	c.emit(fr, in, d)
-	return nil
 }
 
 func execRank(w *warp, in *inst, mask uint32) status {

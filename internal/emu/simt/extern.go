@@ -14,10 +14,11 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-// Functions of CUDA's device library that the emulator carries out, besides setConditional.
+// Functions of CUDA's device library that the emulator carries out.
 const (
-	printFunction  = "vprintf"      // (.param .b64 format, .param .b64 values) gives .b32
-	assertFunction = "__assertfail" // (.param .b64 message, .b64 file, .b32 line, .b64 function, .b64 size of a character)
+	setConditional = "cudaGraphSetConditional" // (.param .b64 handle, .param .b32 value), of a conditional node of a graph
+	printFunction  = "vprintf"                 // (.param .b64 format, .param .b64 values) gives .b32
+	assertFunction = "__assertfail"            // (.param .b64 message, .b64 file, .b32 line, .b64 function, .b64 size of a character)
 )
 
 // An externOp is a call of a function that has no body in the module.
@@ -51,25 +52,13 @@ func (c *compiler) extern(in *ptx.Instr) *ptx.Func {
 
 // decodeExtern decodes a call of a declared function. One that the emulator does not know fails when a thread comes to
 // it.
-func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) error {
+func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) {
 	op := &externOp{name: f.Name}
-	args := in.Operands[2].Elems
-	if len(args) != len(f.Params) {
-		return errorAt(in, "%d arguments, %s has %d", len(args), f.Name, len(f.Params))
-	}
-	for i, a := range args {
-		at, ok := fr.callVar(a)
-		if !ok {
-			return errorAt(in, "arguments have to be variables in .param")
-		}
-		op.args, op.sizes = append(op.args, at), append(op.sizes, f.Params[i].Size())
+	for i, a := range in.Operands[2].Elems {
+		op.args, op.sizes = append(op.args, fr.callVar(in, a)), append(op.sizes, f.Params[i].Size())
 	}
 	for _, r := range in.Operands[0].Elems {
-		at, ok := fr.callVar(r)
-		if !ok {
-			return errorAt(in, "results have to be variables in .param")
-		}
-		op.results = append(op.results, at)
+		op.results = append(op.results, fr.callVar(in, r))
 		op.size = f.Results[0].Size()
 	}
 	d := inst{exec: execUnknown, x: op}
@@ -78,6 +67,8 @@ func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) error {
 		d.exec = execPrint
 	case f.Name == assertFunction && len(op.args) >= 4:
 		d.exec = execAssert
+	case f.Name == setConditional && len(op.args) == 2:
+		d.exec = execSetConditional
 	case f.Name == mallocFunction && len(op.args) == 1 && len(op.results) == 1:
 		d.exec = execMalloc
 	case f.Name == freeFunction && len(op.args) == 1:
@@ -92,7 +83,6 @@ func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) error {
 		}
 	}
 	c.emit(fr, in, d)
-	return nil
 }
 
 func execUnknown(w *warp, in *inst, mask uint32) status {
@@ -123,6 +113,18 @@ func (w *warp) text(addr uint64) string {
 		b = b[:n]
 	}
 	return string(b)
+}
+
+func execSetConditional(w *warp, in *inst, mask uint32) status {
+	g, op := w.block.grid, in.x.(*externOp)
+	set := g.world.cfg.SetConditional
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		if set == nil || !set(g.Device, w.passed(op, 0, lane), uint32(w.passed(op, 1, lane))) {
+			return w.failAt(in, lane, weakmem.BadInstruction, 0, "no conditional handle of this context")
+		}
+	}
+	return next
 }
 
 func execAssert(w *warp, in *inst, mask uint32) status {

@@ -8,7 +8,7 @@ import (
 )
 
 // A decoder compiles the instructions of one operation.
-type decoder func(c *compiler, fr *frame, in *ptx.Instr) error
+type decoder func(c *compiler, fr *frame, in *ptx.Instr)
 
 // decoders are for instructions that package alu does not compute, by operation.
 var decoders map[string]decoder
@@ -39,10 +39,7 @@ func init() {
 
 // simple decodes instructions whose operands do not matter.
 func simple(exec func(w *warp, in *inst, mask uint32) status) decoder {
-	return func(c *compiler, fr *frame, in *ptx.Instr) error {
-		c.emit(fr, in, inst{exec: exec})
-		return nil
-	}
+	return func(c *compiler, fr *frame, in *ptx.Instr) { c.emit(fr, in, inst{exec: exec}) }
 }
 
 func execNothing(*warp, *inst, uint32) status { return next }
@@ -52,12 +49,8 @@ func execTrap(w *warp, in *inst, mask uint32) status {
 	return w.fail(in, mask, weakmem.BadInstruction, "trap")
 }
 
-func decodeBranch(c *compiler, fr *frame, in *ptx.Instr) error {
-	if len(in.Operands) != 1 || in.Operands[0].Kind != ptx.LabelOperand {
-		return errorAt(in, "want a label")
-	}
+func decodeBranch(c *compiler, fr *frame, in *ptx.Instr) {
 	c.emit(fr, in, inst{exec: execBranch, x: label(in.Operands[0].Target)})
-	return nil
 }
 
 func execBranch(w *warp, in *inst, mask uint32) status {
@@ -73,20 +66,14 @@ func execBranch(w *warp, in *inst, mask uint32) status {
 	return next
 }
 
-func decodeTable(c *compiler, fr *frame, in *ptx.Instr) error {
-	if len(in.Operands) != 2 || in.Operands[1].Kind != ptx.NameOperand {
-		return errorAt(in, "want an index and the name of a table")
-	}
+func decodeTable(c *compiler, fr *frame, in *ptx.Instr) {
 	var targets []label
 	for _, l := range fr.f.Tables[in.Operands[1].Name] {
 		targets = append(targets, label(fr.f.Labels[l]))
 	}
-	s, err := c.source(fr, in, in.Operands[0])
-	if err != nil {
-		return err
-	}
-	c.emit(fr, in, inst{exec: execTable, src: []int32{s}, x: targets})
-	return nil
+	d := inst{exec: execTable, x: targets}
+	c.sources(fr, in, &d, in.Operands[0])
+	c.emit(fr, in, d)
 }
 
 func execTable(w *warp, in *inst, mask uint32) status {
@@ -122,9 +109,8 @@ func (w *warp) scatter(mask uint32, to func(lane int) int32) status {
 	return next
 }
 
-func decodeExit(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeExit(c *compiler, fr *frame, in *ptx.Instr) {
 	c.emit(fr, in, inst{exec: execExit, ends: true})
-	return nil
 }
 
 func execExit(w *warp, in *inst, mask uint32) status {

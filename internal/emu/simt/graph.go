@@ -18,7 +18,7 @@ type graph struct {
 func functionAddress(i int) uint64 { return functionWindow | uint64(i+1)<<4 }
 
 // reach finds what a kernel calls.
-func (c *compiler) reach(kernel *ptx.Func) (*graph, error) {
+func (c *compiler) reach(kernel *ptx.Func) *graph {
 	g := &graph{}
 	number := map[*ptx.Func]int{}
 	add := func(f *ptx.Func) int {
@@ -37,7 +37,7 @@ func (c *compiler) reach(kernel *ptx.Func) (*graph, error) {
 		for k := range f.Body {
 			in := &f.Body[k]
 			switch {
-			case in.Op != "call" || calls(in, setConditional) || c.extern(in) != nil:
+			case in.Op != "call" || c.extern(in) != nil:
 				continue
 			case in.Operands[1].Kind == ptx.RegOperand:
 				if taken == nil {
@@ -52,15 +52,11 @@ func (c *compiler) reach(kernel *ptx.Func) (*graph, error) {
 				}
 				continue
 			}
-			callee, err := c.callee(in)
-			if err != nil {
-				return nil, err
-			}
-			g.callees[i] = append(g.callees[i], add(callee))
+			g.callees[i] = append(g.callees[i], add(c.callee(in)))
 		}
 	}
 	g.measure()
-	return g, nil
+	return g
 }
 
 // suits reports whether a call through a register may be of a function: the sizes of results and parameters agree.

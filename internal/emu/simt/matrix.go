@@ -37,13 +37,9 @@ func element(lane, i int, trans bool) (row, col int) {
 }
 
 // newMatrixOp decodes all of ldmatrix and stmatrix but the registers.
-func (c *compiler) newMatrixOp(fr *frame, in *ptx.Instr, d *inst, address, registers ptx.Operand) (*matrixOp, error) {
-	op := &matrixOp{n: len(flatten([]ptx.Operand{registers})), trans: in.Has("trans")}
-	var err error
-	var base int32
-	op.pointer, base, err = c.newPointer(fr, in, address, in.Space)
-	d.src = append(d.src, base)
-	return op, err
+func (c *compiler) newMatrixOp(fr *frame, in *ptx.Instr, d *inst, address, registers ptx.Operand) *matrixOp {
+	return &matrixOp{pointer: c.pointer(fr, in, d, address, in.Space), n: len(flatten([]ptx.Operand{registers})),
+		trans: in.Has("trans")}
 }
 
 // addresses are those of the rows, and the lanes that have them.
@@ -53,14 +49,9 @@ func (op *matrixOp) addresses(w *warp, in *inst) (mask uint32, addr alu.Lanes, s
 	return mask, addr, s
 }
 
-func decodeLoadMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
-	op, err := c.newMatrixOp(fr, in, d, in.Operands[1], in.Operands[0])
-	if err != nil {
-		return nil, err
-	}
-	if err := c.dests(fr, in, d, in.Operands[0]); err != nil {
-		return nil, err
-	}
+func decodeLoadMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) together {
+	op := c.newMatrixOp(fr, in, d, in.Operands[1], in.Operands[0])
+	c.dests(fr, in, d, in.Operands[0])
 	return func(w *warp, in *inst) status {
 		mask, addr, s := op.addresses(w, in)
 		if s != next {
@@ -84,17 +75,12 @@ func decodeLoadMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together,
 			}
 		}
 		return next
-	}, nil
+	}
 }
 
-func decodeStoreMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
-	op, err := c.newMatrixOp(fr, in, d, in.Operands[0], in.Operands[1])
-	if err != nil {
-		return nil, err
-	}
-	if err := c.sources(fr, in, d, in.Operands[1]); err != nil {
-		return nil, err
-	}
+func decodeStoreMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) together {
+	op := c.newMatrixOp(fr, in, d, in.Operands[0], in.Operands[1])
+	c.sources(fr, in, d, in.Operands[1])
 	return func(w *warp, in *inst) status {
 		mask, addr, s := op.addresses(w, in)
 		if s != next {
@@ -116,17 +102,13 @@ func decodeStoreMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together
 			return w.stopped(in, f)
 		}
 		return next
-	}, nil
+	}
 }
 
 // decodeMoveMatrix decodes movmatrix, which transposes a matrix that lies in the threads' registers.
-func decodeMoveMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
-	if err := c.dests(fr, in, d, in.Operands[0]); err != nil {
-		return nil, err
-	}
-	if err := c.sources(fr, in, d, in.Operands[1]); err != nil {
-		return nil, err
-	}
+func decodeMoveMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) together {
+	c.dests(fr, in, d, in.Operands[0])
+	c.sources(fr, in, d, in.Operands[1])
 	return func(w *warp, in *inst) status {
 		from, to := *w.slot(in.src[0]), w.slot(in.dst[0])
 		for lane := range to {
@@ -138,5 +120,5 @@ func decodeMoveMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together,
 			to[lane] = v
 		}
 		return next
-	}, nil
+	}
 }

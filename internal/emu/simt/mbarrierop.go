@@ -25,9 +25,10 @@ type mbarrierOp struct {
 	parity     bool
 }
 
-func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) {
 	if in.Mods[0] == "pending_count" {
-		return decodePendingCount(c, fr, in)
+		decodePendingCount(c, fr, in)
+		return
 	}
 	op := &mbarrierOp{plain: in.Has("relaxed"), noComplete: in.Has("noComplete"), drop: in.Mods[0] == "arrive_drop",
 		parity: in.Has("parity")}
@@ -52,46 +53,24 @@ func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 		ops = ops[:min(len(ops), 3)]
 	}
 	if ops[0].Kind != ptx.AddrOperand {
-		s, err := c.dest(fr, in, ops[0])
-		if err != nil {
-			return err
-		}
+		c.dests(fr, in, &d, ops[0])
 		op.state = ops[0].Kind == ptx.RegOperand
-		d.dst, ops = []int32{s}, ops[1:]
+		ops = ops[1:]
 	}
-	var err error
-	base := int32(0)
-	if op.pointer, base, err = c.newPointer(fr, in, ops[0], in.Space); err != nil {
-		return err
-	}
-	d.src = []int32{base}
-	for _, o := range ops[1:] {
-		s, err := c.source(fr, in, o)
-		if err != nil {
-			return err
-		}
-		d.src = append(d.src, s)
-	}
+	op.pointer = c.pointer(fr, in, &d, ops[0], in.Space)
+	c.sources(fr, in, &d, ops[1:]...)
 	c.emit(fr, in, d)
-	return nil
 }
 
-func decodePendingCount(c *compiler, fr *frame, in *ptx.Instr) error {
-	d, err := c.dest(fr, in, in.Operands[0])
-	if err != nil {
-		return err
-	}
-	s, err := c.source(fr, in, in.Operands[1])
-	if err != nil {
-		return err
-	}
+func decodePendingCount(c *compiler, fr *frame, in *ptx.Instr) {
+	d := c.dest(fr, in, in.Operands[0])
+	s := c.source(fr, in, in.Operands[1])
 	c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, alu: func(mask uint32, dst, src []*alu.Lanes) {
 		for m := mask; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros32(m)
 			dst[0][i] = src[0][i] & 0xffffffff
 		}
 	}})
-	return nil
 }
 
 // barrierAccess is how operations on barriers access their bytes.

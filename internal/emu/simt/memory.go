@@ -21,13 +21,10 @@ type access struct {
 }
 
 // newAccess decodes where and how an instruction accesses memory, and the slot of the address.
-func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, int32, error) {
-	if o.Kind != ptx.AddrOperand || len(in.Types) == 0 {
-		return nil, 0, errorAt(in, "want an address and a type")
-	}
+func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, int32) {
 	a := &access{size: in.Types[0].Size(), how: weakmem.How{Line: in.Line}}
 	if a.size > 8 {
-		return nil, 0, errorAt(in, "elements of %d bytes are not emulated", a.size)
+		refuse(in, "elements of %d bytes are not emulated", a.size)
 	}
 	switch in.Space {
 	case ptx.Generic:
@@ -40,11 +37,11 @@ func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, 
 		a.storage = local
 	case ptx.Param:
 		a.storage = arguments
-		if _, call := fr.callVar(ptx.Operand{Kind: ptx.NameOperand, Name: o.Name}); call || !fr.f.Entry {
+		if fr.passing(o.Name) != nil || !fr.f.Entry {
 			a.storage = local
 		}
 	default:
-		return nil, 0, errorAt(in, "state space %v is not emulated", in.Space)
+		refuse(in, "state space %v is not emulated", in.Space)
 	}
 	if a.storage == memory {
 		a.how.NonCoherent = in.Has("nc") || in.Op == "ldu" || in.Space == ptx.Const
@@ -52,17 +49,16 @@ func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, 
 	a.order(in)
 	switch {
 	case o.Name != "" && in.Space == ptx.Local && fr.activates:
-		k, _, err := c.variable(fr, in, o.Name, o.Imm)
+		k, _ := c.variable(fr, in, o.Name, o.Imm)
 		a.offset = k.value
-		return a, fr.sp, err
+		return a, fr.sp
 	case o.Name != "":
-		s, err := c.address(fr, in, o.Name, o.Imm)
-		return a, s, err
+		return a, c.address(fr, in, o.Name, o.Imm)
 	case o.Reg >= 0:
 		a.offset, a.narrow = o.Imm, c.width(fr, ptx.Operand{Kind: ptx.RegOperand, Reg: o.Reg}) == 32
-		return a, fr.regs + int32(o.Reg), nil
+		return a, fr.regs + int32(o.Reg)
 	}
-	return a, c.constant(constant{value: o.Imm}), nil
+	return a, c.constant(constant{value: o.Imm})
 }
 
 // order finds order and scope among the modifiers.
@@ -94,22 +90,12 @@ func (a *access) order(in *ptx.Instr) {
 	}
 }
 
-func decodeLoad(c *compiler, fr *frame, in *ptx.Instr) error {
-	if len(in.Operands) < 2 {
-		return errorAt(in, "want a destination and an address")
-	}
-	a, base, err := c.newAccess(fr, in, in.Operands[1])
-	if err != nil {
-		return err
-	}
+func decodeLoad(c *compiler, fr *frame, in *ptx.Instr) {
+	a, base := c.newAccess(fr, in, in.Operands[1])
 	d := inst{exec: execLoad, src: []int32{base}, x: a}
 	extend := false
+	c.dests(fr, in, &d, in.Operands[0])
 	for _, o := range flatten(in.Operands[:1]) {
-		s, err := c.dest(fr, in, o)
-		if err != nil {
-			return err
-		}
-		d.dst = append(d.dst, s)
 		to := c.width(fr, o)
 		a.extend = append(a.extend, to)
 		extend = extend || in.Types[0].Signed() && to > 8*a.size
@@ -121,33 +107,20 @@ func decodeLoad(c *compiler, fr *frame, in *ptx.Instr) error {
 		d.exec = execArgument
 	}
 	c.emit(fr, in, d)
-	return nil
 }
 
-func decodeStore(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeStore(c *compiler, fr *frame, in *ptx.Instr) {
 	if in.Has("async") {
-		return decodeAsyncStore(c, fr, in)
+		decodeAsyncStore(c, fr, in)
+		return
 	}
-	if len(in.Operands) < 2 {
-		return errorAt(in, "want an address and a source")
-	}
-	a, base, err := c.newAccess(fr, in, in.Operands[0])
-	if err != nil {
-		return err
-	}
+	a, base := c.newAccess(fr, in, in.Operands[0])
 	if a.storage == arguments {
-		return errorAt(in, "kernel parameters cannot be written")
+		refuse(in, "kernel parameters cannot be written")
 	}
 	d := inst{exec: execStore, src: []int32{base}, x: a}
-	for _, o := range flatten(in.Operands[1:2]) {
-		s, err := c.source(fr, in, o)
-		if err != nil {
-			return err
-		}
-		d.src = append(d.src, s)
-	}
+	c.sources(fr, in, &d, in.Operands[1])
 	c.emit(fr, in, d)
-	return nil
 }
 
 // address is the addresses of an access: the register itself, or scratch.
@@ -328,18 +301,18 @@ func (w *warp) argument(in *inst, a *access, mask uint32, addr *alu.Lanes, dst [
 	return next
 }
 
-func decodeFence(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeFence(c *compiler, fr *frame, in *ptx.Instr) {
 	switch {
 	case in.Has("mbarrier_init"):
 		c.emit(fr, in, inst{exec: execInitFence})
-		return nil
+		return
 	case in.Has("alias"):
 		c.emit(fr, in, inst{exec: execAlias})
-		return nil
+		return
 	case in.Has("proxy"):
 		op := proxyOp{shared: !in.Has("global"), global: in.Mods[len(in.Mods)-1] == "async" || in.Has("global")}
 		c.emit(fr, in, inst{exec: execProxy, x: op})
-		return nil
+		return
 	}
 	a := &access{how: weakmem.How{Line: in.Line}}
 	a.order(in)
@@ -349,7 +322,6 @@ func decodeFence(c *compiler, fr *frame, in *ptx.Instr) error {
 		a.how.Order = weakmem.AcqRel
 	}
 	c.emit(fr, in, inst{exec: execFence, x: a})
-	return nil
 }
 
 func execFence(w *warp, in *inst, mask uint32) status {

@@ -41,14 +41,11 @@ func (c *compiler) width(fr *frame, o ptx.Operand) int {
 }
 
 // dest is the slot of a destination.
-func (c *compiler) dest(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error) {
-	switch o.Kind {
-	case ptx.RegOperand:
-		return fr.regs + int32(o.Reg), nil
-	case ptx.SinkOperand:
-		return c.scratch("_"), nil
+func (c *compiler) dest(fr *frame, in *ptx.Instr, o ptx.Operand) int32 {
+	if o.Kind == ptx.SinkOperand {
+		return c.scratch("_")
 	}
-	return 0, errorAt(in, "a destination has to be a register")
+	return fr.regs + int32(o.Reg)
 }
 
 // scratch is a slot by a name that is not of a special register.
@@ -62,7 +59,7 @@ func (c *compiler) scratch(name string) int32 {
 }
 
 // source is the slot of a source. It emits the instructions that compute it first.
-func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error) {
+func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) int32 {
 	switch o.Kind {
 	case ptx.RegOperand:
 		r := fr.regs + int32(o.Reg)
@@ -70,24 +67,25 @@ func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error
 			not := c.scratch(fmt.Sprint("!", len(c.code.ins)%4))
 			c.code.ins = append(c.code.ins, inst{alu: runNot, dst: []int32{not}, src: []int32{r}, guard: noSlot, helper: true,
 				ptx: in})
-			return not, nil
+			return not
 		}
-		return r, nil
+		return r
 	case ptx.ImmOperand:
-		return c.constant(constant{value: immediate(in, o)}), nil
+		return c.constant(constant{value: immediate(in, o)})
 	case ptx.NameOperand:
-		k, space, err := c.variable(fr, in, o.Name, o.Imm)
-		if err == nil && space == ptx.Local && fr.activates {
-			return c.inActivation(fr, in, k.value), nil
+		k, space := c.variable(fr, in, o.Name, o.Imm)
+		if space == ptx.Local && fr.activates {
+			return c.inActivation(fr, in, k.value)
 		}
-		if err == nil && space == ptx.Shared && c.code.clusters {
-			return c.sharedAddress(k.value), nil
+		if space == ptx.Shared && c.code.clusters {
+			return c.sharedAddress(k.value)
 		}
-		return c.constant(k), err
+		return c.constant(k)
 	case ptx.SpecialOperand:
 		return c.special(fr, in, o.Name)
 	}
-	return 0, errorAt(in, "an operand of this kind cannot be read")
+	refuse(in, "an operand of this kind cannot be read")
+	return 0
 }
 
 // runNot negates a predicate.
@@ -125,15 +123,15 @@ func immediate(in *ptx.Instr, o ptx.Operand) uint64 {
 }
 
 // address is the slot of the address of a variable, in the variable's space: in shared memory, of the block's own.
-func (c *compiler) address(fr *frame, in *ptx.Instr, name string, add uint64) (int32, error) {
-	k, _, err := c.variable(fr, in, name, add)
-	return c.constant(k), err
+func (c *compiler) address(fr *frame, in *ptx.Instr, name string, add uint64) int32 {
+	k, _ := c.variable(fr, in, name, add)
+	return c.constant(k)
 }
 
 // variable is the address of a variable, plus a number.
-func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (constant, ptx.Space, error) {
-	at := func(space ptx.Space, offset int) (constant, ptx.Space, error) {
-		return constant{value: uint64(offset) + add}, space, nil
+func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (constant, ptx.Space) {
+	at := func(space ptx.Space, offset int) (constant, ptx.Space) {
+		return constant{value: uint64(offset) + add}, space
 	}
 	for _, v := range fr.f.Params {
 		if v.Name == name {
@@ -170,12 +168,13 @@ func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (
 		case v.Space == ptx.Shared:
 			return at(v.Space, c.shared[name])
 		}
-		return constant{value: add, name: name}, v.Space, nil
+		return constant{value: add, name: name}, v.Space
 	}
 	for _, f := range c.m.Funcs {
 		if f.Name == name {
-			return constant{value: add, name: name}, ptx.Generic, nil
+			return constant{value: add, name: name}, ptx.Generic
 		}
 	}
-	return constant{}, ptx.Generic, errorAt(in, "no variable %s here", name)
+	refuse(in, "no variable %s here", name)
+	return constant{}, ptx.Generic
 }

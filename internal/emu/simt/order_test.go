@@ -1,7 +1,6 @@
 package simt_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -12,45 +11,10 @@ import (
 	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
-func TestTickets(t *testing.T) {
-	each(t, func(t *testing.T, o options) {
-		got := run{file: "order.ptx", kernel: "count", blocks: 5, threads: 96, words: [][]uint32{{0}},
-			unset: []int{5 * 96}}.do(t, o)
-		require.EqualValues(t, 5*96, got[0][0])
-		for _, v := range got[1] {
-			require.EqualValues(t, 1, v)
-		}
-	})
-}
-
 func TestSpinLock(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
 		got := run{file: "order.ptx", kernel: "locked", blocks: 2, threads: 34, words: [][]uint32{{0}, {0}}}.do(t, o)
 		require.EqualValues(t, 68, got[1][0])
-	})
-}
-
-func TestMessagePassing(t *testing.T) {
-	for _, kernel := range []string{"send", "sendFenced"} {
-		t.Run(kernel, func(t *testing.T) {
-			each(t, func(t *testing.T, o options) {
-				got := run{file: "order.ptx", kernel: kernel, blocks: 2, threads: 1, words: [][]uint32{{0}},
-					unset: []int{1, 1}}.do(t, o)
-				require.EqualValues(t, 42, got[2][0])
-			})
-		})
-	}
-}
-
-func TestMissingFenceIsFound(t *testing.T) {
-	each(t, func(t *testing.T, o options) {
-		m := boot(t, "order.ptx", o)
-		flag, data, out := m.words(0), m.unwritten(1), m.unwritten(1)
-		g := m.grid("sendUnfenced", 2, 1, flag, data, out)
-		m.start(g)
-		require.NotNil(t, g.Fault())
-		require.Contains(t, []weakmem.FaultKind{weakmem.Race, weakmem.Uninitialized}, g.Fault().Kind)
-		require.Equal(t, data, g.Fault().Addr)
 	})
 }
 
@@ -142,36 +106,6 @@ func TestTooManyBlocksHang(t *testing.T) {
 	})
 }
 
-func TestDevicesTakeTurns(t *testing.T) {
-	each(t, func(t *testing.T, o options) {
-		o.devices = []simt.Shape{small, small}
-		m := boot(t, "order.ptx", o)
-		a, b, data := m.words(0), m.words(0), m.words(0)
-		ping, pong := m.grid("ping", 1, 1, a, b, data, 8), m.grid("pong", 1, 1, b, a, data, 8)
-		pong.Device = 1
-		m.run(ping, pong)
-		want := uint32(0)
-		for i := range uint32(8) {
-			want = (want + i + 1) * 3
-		}
-		require.Equal(t, []uint32{want}, m.read(data, 1))
-		require.Empty(t, m.found)
-	})
-}
-
-func TestIndexOutOfBoundsIsFound(t *testing.T) {
-	m := boot(t, "order.ptx", options{})
-	p := m.words(sequence(64, 1)...)
-	g := m.grid("outside", 2, 64, p, 64)
-	m.start(g)
-	f := g.Fault()
-	require.NotNil(t, f)
-	require.Equal(t, weakmem.OutOfBounds, f.Kind)
-	require.Equal(t, p+4*64, f.Addr)
-	require.Equal(t, [3]int{1, 0, 0}, f.Block)
-	require.Equal(t, [3]int{0, 0, 0}, f.Thread)
-}
-
 // Blocks wait for room, and the next grid for the blocks of the one before.
 func TestBlocksWaitForRoom(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
@@ -232,63 +166,6 @@ func TestTouch(t *testing.T) {
 	for m.world.Step(2000) > 0 {
 	}
 	require.Equal(t, weakmem.Deadlock, wait.Fault().Kind)
-}
-
-// oneShot runs an all-reduce whose flags travel among the data on a number of
-// devices, and gives the sums that each got.
-func oneShot(t *testing.T, kernel string, seed uint64, ranks, n int) (sums [][]uint32) {
-	o := options{seed: seed}
-	for range ranks {
-		o.devices = append(o.devices, small)
-	}
-	m := boot(t, "order.ptx", o)
-	var boxes [8]uint64
-	for r := range ranks {
-		boxes[r] = m.words(make([]uint32, 4*ranks*n)...)
-	}
-	var outs []uint64
-	var grids []*simt.Grid
-	for r := range ranks {
-		outs = append(outs, m.unwritten(2*n))
-		in := m.words(sequence(2*n, uint32(r+1))...)
-		g := m.grid(kernel, 2, 64, in, outs[r], boxes[0], boxes[1], boxes[2], boxes[3], boxes[4], boxes[5], boxes[6],
-			boxes[7], r, ranks, n, 1)
-		g.Device = r
-		grids = append(grids, g)
-	}
-	m.run(grids...)
-	require.Empty(t, m.found)
-	for _, out := range outs {
-		sums = append(sums, m.read(out, 2*n))
-	}
-	return sums
-}
-
-func TestAllReduceOfDevices(t *testing.T) {
-	const n = 150
-	for ranks := 2; ranks <= 8; ranks++ {
-		t.Run(fmt.Sprint(ranks, " devices"), func(t *testing.T) {
-			for _, sum := range oneShot(t, "oneShot", uint64(ranks), ranks, n) {
-				require.Equal(t, sequence(2*n, uint32(ranks*(ranks+1)/2)), sum)
-			}
-		})
-	}
-}
-
-// A flag for 8 bytes does not guard the 8 beside it: some seeds show it by a wrong sum.
-func TestHalfGuardedLineIsFound(t *testing.T) {
-	const n, ranks = 60, 3
-	wrong := 0
-	for seed := range uint64(20) {
-		for _, sum := range oneShot(t, "oneShotHalf", seed, ranks, n) {
-			if !slices.Equal(sequence(2*n, ranks*(ranks+1)/2), sum) {
-				wrong++
-				break
-			}
-		}
-	}
-	t.Logf("%d of 20 seeds", wrong)
-	require.Positive(t, wrong)
 }
 
 // A barrier that is right unless one block is much faster than another.

@@ -17,20 +17,20 @@ type pointer struct {
 	own    bool // shared memory has to be the block's: .shared::cta
 }
 
-// newPointer decodes an operand in brackets, and the slot of what its address begins with.
-func (c *compiler) newPointer(fr *frame, in *ptx.Instr, o ptx.Operand, space ptx.Space) (pointer, int32, error) {
+// pointer decodes an operand in brackets. What its address begins with becomes a source of the instruction.
+func (c *compiler) pointer(fr *frame, in *ptx.Instr, d *inst, o ptx.Operand, space ptx.Space) pointer {
 	p := pointer{space: space, own: space == ptx.Shared && !in.Has(clusterSpace)}
+	base := fr.regs + int32(o.Reg)
 	switch {
-	case o.Kind != ptx.AddrOperand:
-		return p, 0, errorAt(in, "want an address")
 	case o.Name != "":
-		s, err := c.address(fr, in, o.Name, o.Imm)
-		return p, s, err
+		base = c.address(fr, in, o.Name, o.Imm)
 	case o.Reg >= 0:
 		p.offset, p.narrow = o.Imm, c.width(fr, ptx.Operand{Kind: ptx.RegOperand, Reg: o.Reg}) == 32
-		return p, fr.regs + int32(o.Reg), nil
+	default:
+		base = c.constant(constant{value: o.Imm})
 	}
-	return p, c.constant(constant{value: o.Imm}), nil
+	d.src = append(d.src, base)
+	return p
 }
 
 // at is the address of a lane.

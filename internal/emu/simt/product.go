@@ -6,26 +6,19 @@ import (
 )
 
 // decodeProduct decodes mma. Its sources are the registers of A, B and C.
-func decodeProduct(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
-	shape, ok := ptx.ShapeOf(in.Mods)
-	if !ok || len(in.Types) != 4 || len(in.Operands) != 4 {
-		return nil, errorAt(in, "not emulated")
-	}
+func decodeProduct(c *compiler, fr *frame, in *ptx.Instr, d *inst) together {
+	shape, _ := ptx.ShapeOf(in.Mods)
 	p := alu.Product{Shape: shape, D: in.Types[0], A: in.Types[1], B: in.Types[2], C: in.Types[3],
 		Satfinite: in.Has("satfinite")}
 	return c.product(fr, in, d, p)
 }
 
 // product decodes the operands of a product.
-func (c *compiler) product(fr *frame, in *ptx.Instr, d *inst, p alu.Product) (together, error) {
-	if err := c.dests(fr, in, d, in.Operands[0]); err != nil {
-		return nil, err
-	}
+func (c *compiler) product(fr *frame, in *ptx.Instr, d *inst, p alu.Product) together {
+	c.dests(fr, in, d, in.Operands[0])
 	var ends [3]int // of A, B and C among the sources
 	for i, o := range in.Operands[1:] {
-		if err := c.sources(fr, in, d, o); err != nil {
-			return nil, err
-		}
+		c.sources(fr, in, d, o)
 		ends[i] = len(d.src)
 	}
 	run := p.Run()
@@ -34,5 +27,5 @@ func (c *compiler) product(fr *frame, in *ptx.Instr, d *inst, p alu.Product) (to
 		run(f.look(w, 0, in.dst), f.look(w, 1, in.src[:ends[0]]), f.look(w, 2, in.src[ends[0]:ends[1]]),
 			f.look(w, 3, in.src[ends[1]:]))
 		return next
-	}, nil
+	}
 }

@@ -12,22 +12,6 @@ import (
 
 const tileWords, ringRoom = 256, 6 * 1024 // of testdata/bulk.cu
 
-func TestBulkPush(t *testing.T) {
-	const tiles, blocks = 11, 3
-	for seed := range uint64(asyncSeeds) {
-		m := boot(t, "bulk.ptx", options{seed: seed, plain: seed%4 == 3, devices: []simt.Shape{small, small}})
-		in := sequence(tiles*tileWords, 3)
-		src, dst, sums := m.words(in...), m.unwritten(len(in)), m.words(sequence(len(in), 5)...)
-		copies, adds := m.grid("push", blocks, 32, dst, src, tiles), m.grid("pushAdd", blocks, 32, sums, src, tiles)
-		adds.Device = 1
-		copies.Shared, adds.Shared = ringRoom, ringRoom
-		m.run(copies, adds)
-		require.Empty(t, m.found)
-		require.Equal(t, in, m.read(dst, len(in)))
-		require.Equal(t, sequence(len(in), 8), m.read(sums, len(in)))
-	}
-}
-
 // ringOf has device 0 send tiles to device 1, and so on; each adds its own, and the last sends the sums.
 // Its blocks have different numbers of threads.
 func ringOf(t *testing.T, text string, devices, blocks, tiles int, o options) (m *machine, grids []*simt.Grid,

@@ -101,23 +101,23 @@ var clocks = map[string]func(ran uint64) uint64{
 }
 
 // special is the slot of a special register. One that changes is read just before.
-func (c *compiler) special(_ *frame, in *ptx.Instr, name string) (int32, error) {
+func (c *compiler) special(_ *frame, in *ptx.Instr, name string) int32 {
 	if name == "WARP_SZ" {
-		return c.constant(constant{value: 32}), nil
+		return c.constant(constant{value: 32})
 	}
 	if read, ok := clocks[name]; ok {
 		s := c.scratch(name)
 		c.code.ins = append(c.code.ins, inst{exec: execClock, dst: []int32{s}, guard: noSlot, helper: true, x: read, ptx: in})
-		return s, nil
+		return s
 	}
 	base, dim, vector := strings.Cut(name, ".")
 	i := strings.Index("xyz", dim)
 	if vector && dim == "w" {
-		return c.constant(constant{}), nil
+		return c.constant(constant{})
 	}
 	set, ok := fixed[base]
 	if !ok || i < 0 || len(dim) > 1 {
-		return 0, errorAt(in, "special register %s is not emulated", name)
+		refuse(in, "special register %s is not emulated", name)
 	}
 	s, ok := c.specials[name]
 	if !ok {
@@ -125,7 +125,7 @@ func (c *compiler) special(_ *frame, in *ptx.Instr, name string) (int32, error) 
 		c.code.reserves = c.code.reserves || strings.HasPrefix(name, "%reserved_smem")
 		c.code.specials = append(c.code.specials, special{s, set(i)})
 	}
-	return s, nil
+	return s
 }
 
 func execClock(w *warp, in *inst, mask uint32) status {

@@ -28,45 +28,23 @@ type syncOp struct {
 	together together
 }
 
-func decodeSync(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeSync(c *compiler, fr *frame, in *ptx.Instr) {
 	var d inst
 	ops := in.Operands
 	dsts := 1
 	if in.Op == "bar" || in.Op == "barrier" {
 		dsts = 0
 	}
-	if len(ops) < dsts+1 {
-		return errorAt(in, "operands are missing")
-	}
-	for _, o := range flatten(ops[:dsts]) {
-		s, err := c.dest(fr, in, o)
-		if err != nil {
-			return err
-		}
-		d.dst = append(d.dst, s)
-	}
-	for _, o := range ops[dsts:] {
-		s, err := c.source(fr, in, o)
-		if err != nil {
-			return err
-		}
-		d.src = append(d.src, s)
-	}
+	c.dests(fr, in, &d, ops[:dsts]...)
+	c.sources(fr, in, &d, ops[dsts:]...)
 	op := &syncOp{name: in.Name(), member: len(d.src) - 1, orders: dsts == 0, shuffles: in.Op == "shfl"}
-	var err error
-	if op.run, err = syncFunc(in, len(d.src)); err != nil {
-		return err
-	}
-	if len(d.dst) > 2 {
-		return errorAt(in, "too many destinations")
-	}
+	op.run = syncFunc(in, len(d.src))
 	d.x, d.exec = op, execSync
 	c.emit(fr, in, d)
-	return nil
 }
 
 // syncFunc is the function that an instruction computes; dst may have one element less than the function can fill.
-func syncFunc(in *ptx.Instr, srcs int) (alu.Func, error) {
+func syncFunc(in *ptx.Instr, srcs int) alu.Func {
 	mode := func(names ...string) string {
 		for _, n := range names {
 			if in.Has(n) {
@@ -75,9 +53,8 @@ func syncFunc(in *ptx.Instr, srcs int) (alu.Func, error) {
 		}
 		return ""
 	}
-	unknown := errorAt(in, "not emulated")
 	if !in.Has("sync") {
-		return nil, errorAt(in, "needs .sync")
+		refuse(in, "needs .sync")
 	}
 	var t ptx.Type
 	if len(in.Types) > 0 {
@@ -100,22 +77,15 @@ func syncFunc(in *ptx.Instr, srcs int) (alu.Func, error) {
 		want, run = 1, elect
 	}
 	if run == nil || srcs != want || strings.Contains(in.Name(), ".f32") {
-		return nil, unknown
+		refuse(in, "not emulated")
 	}
-	return run, nil
+	return run
 }
 
 // decodeActive decodes activemask, which does not wait.
-func decodeActive(c *compiler, fr *frame, in *ptx.Instr) error {
-	if len(in.Operands) != 1 {
-		return errorAt(in, "want one operand")
-	}
-	s, err := c.dest(fr, in, in.Operands[0])
-	if err != nil {
-		return err
-	}
-	c.emit(fr, in, inst{dst: []int32{s}, alu: func(mask uint32, dst, _ []*alu.Lanes) { fill(dst[0], mask, uint64(mask)) }})
-	return nil
+func decodeActive(c *compiler, fr *frame, in *ptx.Instr) {
+	d := c.dest(fr, in, in.Operands[0])
+	c.emit(fr, in, inst{dst: []int32{d}, alu: func(mask uint32, dst, _ []*alu.Lanes) { fill(dst[0], mask, uint64(mask)) }})
 }
 
 func execSync(w *warp, in *inst, mask uint32) status {

@@ -30,7 +30,7 @@ type tileOp struct {
 const tileAlign, strideAlign = 32, 16
 
 // decodeTile decodes wmma.
-func decodeTile(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
+func decodeTile(c *compiler, fr *frame, in *ptx.Instr, d *inst) together {
 	shape, _ := ptx.ShapeOf(in.Mods)
 	switch in.Mods[0] {
 	case "load":
@@ -46,21 +46,15 @@ func decodeTile(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error
 		Satfinite: in.Has("satfinite")})
 }
 
-func (c *compiler) tile(fr *frame, in *ptx.Instr, d *inst, s ptx.Shape, address, registers ptx.Operand) (together,
-	error) {
-	a, base, err := c.newAccess(fr, in, address)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) tile(fr *frame, in *ptx.Instr, d *inst, s ptx.Shape, address, registers ptx.Operand) together {
+	a, base := c.newAccess(fr, in, address)
 	d.src = append(d.src, base)
 	store := in.Mods[0] == "store"
 	add := c.dests
 	if store {
 		add = c.sources
 	}
-	if err := add(fr, in, d, registers); err != nil {
-		return nil, err
-	}
+	add(fr, in, d, registers)
 	matrix, sizes := in.Mods[1][0]-'a'+'A', [2]int{s.M, s.N} // rows and columns
 	switch matrix {
 	case 'A':
@@ -77,14 +71,12 @@ func (c *compiler) tile(fr *frame, in *ptx.Instr, d *inst, s ptx.Shape, address,
 		a.size = max(a.size, 4)
 	}
 	if op.stride = len(in.Operands) > 2; op.stride {
-		if err := c.sources(fr, in, d, in.Operands[2]); err != nil {
-			return nil, err
-		}
+		c.sources(fr, in, d, in.Operands[2])
 	}
 	if store {
-		return op.store, nil
+		return op.store
 	}
-	return op.load, nil
+	return op.load
 }
 
 // place checks the address and the stride, in bytes, of all threads.

@@ -48,16 +48,16 @@ func execVectorAtomic(w *warp, in *inst, mask uint32) status {
 }
 
 // extremum is min or max of floats, of both elements of a packed type.
-func extremum(in *ptx.Instr, op string) (func(old, v uint64) uint64, error) {
+func extremum(in *ptx.Instr, op string) func(old, v uint64) uint64 {
 	t := in.Types[0]
 	run, err := alu.Lookup(&ptx.Instr{Op: op, Mods: []string{t.String()}, Types: []ptx.Type{t}})
 	if err != nil {
-		return nil, errorAt(in, "%v", err)
+		refuse(in, "%v", err)
 	}
 	return func(old, v uint64) uint64 {
 		var a, b, d alu.Lanes
 		a[0], b[0] = old, v
 		run.Run(1, []*alu.Lanes{&d}, []*alu.Lanes{&a, &b})
 		return d[0]
-	}, nil
+	}
 }

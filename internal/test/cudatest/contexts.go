@@ -9,41 +9,33 @@ import (
 )
 
 func testDevices(e *env) {
-	n, err := e.d.DeviceGetCount()
-	e.noErr(err)
+	n := must(e.d.DeviceGetCount())
 	require.Positive(e, n)
-	v, err := e.d.DriverGetVersion()
-	e.noErr(err)
+	v := must(e.d.DriverGetVersion())
 	require.GreaterOrEqual(e, v, 11000)
 
 	uuids := map[[16]byte]bool{}
 	for i := range n {
-		dev, err := e.d.DeviceGet(i)
-		e.noErr(err)
-		name, err := e.d.DeviceGetName(dev)
-		e.noErr(err)
+		dev := must(e.d.DeviceGet(i))
+		name := must(e.d.DeviceGetName(dev))
 		require.NotEmpty(e, name)
-		uuid, err := e.d.DeviceGetUuid(dev)
-		e.noErr(err)
+		uuid := must(e.d.DeviceGetUuid(dev))
 		uuids[uuid] = true
-		pci, err := e.d.DeviceGetPCIBusId(dev)
-		e.noErr(err)
+		pci := must(e.d.DeviceGetPCIBusId(dev))
 		require.Regexp(e, `^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$`, pci)
-		mem, err := e.d.DeviceTotalMem(dev)
-		e.noErr(err)
+		mem := must(e.d.DeviceTotalMem(dev))
 		require.Positive(e, mem)
 		for attr, least := range map[cuda.DeviceAttribute]int{
 			cuda.AttrWarpSize: 32, cuda.AttrMaxThreadsPerBlock: 1024, cuda.AttrMultiprocessorCount: 1,
 			cuda.AttrComputeCapabilityMajor: 7, cuda.AttrUnifiedAddressing: 1, cuda.AttrMaxSharedPerBlock: 48 << 10,
 		} {
-			got, err := e.d.DeviceGetAttribute(attr, dev)
-			e.noErr(err)
+			got := must(e.d.DeviceGetAttribute(attr, dev))
 			require.GreaterOrEqual(e, got, least, "attribute %d", attr)
 		}
 	}
 	require.Len(e, uuids, n, "each device has a UUID of its own")
 
-	_, err = e.d.DeviceGet(n)
+	_, err := e.d.DeviceGet(n)
 	e.is(err, cuda.ErrInvalidDevice)
 	_, err = e.d.DeviceGetName(cuda.Device(n))
 	e.is(err, cuda.ErrInvalidDevice)
@@ -52,15 +44,12 @@ func testDevices(e *env) {
 }
 
 func testCurrent(e *env) {
-	c, err := e.d.CtxGetCurrent()
-	e.noErr(err)
+	c := must(e.d.CtxGetCurrent())
 	require.Equal(e, e.ctx, c)
-	dev, err := e.d.CtxGetDevice()
-	e.noErr(err)
+	dev := must(e.d.CtxGetDevice())
 	require.Equal(e, e.dev, dev)
 
-	again, err := e.d.DevicePrimaryCtxRetain(e.dev)
-	e.noErr(err)
+	again := must(e.d.DevicePrimaryCtxRetain(e.dev))
 	require.Equal(e, e.ctx, again, "a device has one primary context")
 	e.noErr(e.d.DevicePrimaryCtxRelease(e.dev))
 	_, active, err := e.d.DevicePrimaryCtxGetState(e.dev)
@@ -68,8 +57,7 @@ func testCurrent(e *env) {
 	require.True(e, active)
 
 	e.noErr(e.d.CtxSetCurrent(0))
-	c, err = e.d.CtxGetCurrent()
-	e.noErr(err)
+	c = must(e.d.CtxGetCurrent())
 	require.Zero(e, c)
 	e.noErr(e.d.CtxSetCurrent(e.ctx))
 	e.noErr(e.d.CtxSynchronize())
@@ -80,10 +68,9 @@ func testNoContext(e *env) {
 	p := e.alloc(64)
 	s := e.stream()
 	onThread(func() {
-		c, err := e.d.CtxGetCurrent()
-		e.noErr(err)
+		c := must(e.d.CtxGetCurrent())
 		require.Zero(e, c, "a thread begins without a context")
-		_, err = e.d.CtxGetDevice()
+		_, err := e.d.CtxGetDevice()
 		e.is(err, cuda.ErrInvalidContext)
 		require.Contains(e, err.Error(), "With", "the remedy")
 		_, err = e.d.MemAlloc(64)
@@ -104,8 +91,7 @@ func testNoContext(e *env) {
 
 		// A stream and an address have a context of their own: none need be current.
 		e.noErr(e.d.StreamSynchronize(s))
-		_, err = e.d.PointerGetAttribute(cuda.PointerMemoryType, p)
-		e.noErr(err)
+		must(e.d.PointerGetAttribute(cuda.PointerMemoryType, p))
 	})
 }
 
@@ -113,52 +99,41 @@ func testWith(e *env) {
 	wrong := errors.New("wrong")
 	onThread(func() {
 		err := cuda.With(e.d, e.ctx, func() error {
-			dev, err := e.d.CtxGetDevice()
-			e.noErr(err)
+			dev := must(e.d.CtxGetDevice())
 			require.Equal(e, e.dev, dev)
 			return wrong
 		})
 		require.ErrorIs(e, err, wrong)
-		c, err := e.d.CtxGetCurrent()
-		e.noErr(err)
+		c := must(e.d.CtxGetCurrent())
 		require.Zero(e, c)
 	})
 
-	n, err := e.d.DeviceGetCount()
-	e.noErr(err)
+	n := must(e.d.DeviceGetCount())
 	for i := range n { // the current device is as before, whichever With used
-		dev, err := e.d.DeviceGet(i)
-		e.noErr(err)
-		ctx, err := e.d.DevicePrimaryCtxRetain(dev)
-		e.noErr(err)
+		dev := must(e.d.DeviceGet(i))
+		ctx := must(e.d.DevicePrimaryCtxRetain(dev))
 		e.noErr(cuda.With(e.d, ctx, func() error {
 			got, err := e.d.CtxGetDevice()
 			require.Equal(e, dev, got)
 			return err
 		}))
-		c, err := e.d.CtxGetCurrent()
-		e.noErr(err)
+		c := must(e.d.CtxGetCurrent())
 		require.Equal(e, e.ctx, c)
 		e.noErr(e.d.DevicePrimaryCtxRelease(dev))
 	}
 }
 
 func testPeers(e *env) {
-	n, err := e.d.DeviceGetCount()
-	e.noErr(err)
+	n := must(e.d.DeviceGetCount())
 	if n < 2 {
 		e.Skip("needs two devices")
 	}
-	can, err := e.d.DeviceCanAccessPeer(0, 1)
-	e.noErr(err)
-	supported, err := e.d.DeviceGetP2PAttribute(cuda.P2PAccessSupported, 0, 1)
-	e.noErr(err)
+	can := must(e.d.DeviceCanAccessPeer(0, 1))
+	supported := must(e.d.DeviceGetP2PAttribute(cuda.P2PAccessSupported, 0, 1))
 	require.Equal(e, can, supported != 0)
-	itself, err := e.d.DeviceCanAccessPeer(0, 0)
-	e.noErr(err)
+	itself := must(e.d.DeviceCanAccessPeer(0, 0))
 	require.False(e, itself)
-	peer, err := e.d.DevicePrimaryCtxRetain(1)
-	e.noErr(err)
+	peer := must(e.d.DevicePrimaryCtxRetain(1))
 	defer e.d.DevicePrimaryCtxRelease(1)
 	if !can {
 		e.is(e.d.CtxEnablePeerAccess(peer), cuda.ErrPeerAccessUnsupported)
@@ -195,8 +170,7 @@ func testPeers(e *env) {
 
 	// A kernel of one device cannot be launched on another.
 	e.noErr(cuda.With(e.d, peer, func() error {
-		theirs, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
-		e.noErr(err)
+		theirs := must(e.d.StreamCreate(cuda.StreamNonBlocking, 0))
 		defer e.d.StreamDestroy(theirs)
 		e.is(e.d.LaunchKernel(store, &cuda.Launch{Stream: theirs}, cuda.ArgsOf(&args)), cuda.ErrInvalidHandle,
 			cuda.ErrInvalidContext)
@@ -215,8 +189,7 @@ func testProbes(e *env) {
 	require.Equal(e, cuda.Yes, cuda.Probe(e.d, cuda.PTX(7, 0)).Answer)
 	require.Equal(e, cuda.No, cuda.Probe(e.d, cuda.PeerAccess, e.dev).Answer, "a device is no peer of itself")
 
-	n, err := e.d.DeviceGetCount()
-	e.noErr(err)
+	n := must(e.d.DeviceGetCount())
 	d := cuda.Describe(e.d)
 	e.Logf("%+v", d)
 	require.Equal(e, e.d.Name(), d.Driver)

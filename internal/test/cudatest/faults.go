@@ -15,9 +15,9 @@ func testTrap(e *env)              { e.child("fault", "trap") }
 
 func childFault(e *env, arg string) {
 	store, stop := e.kernelForGood("store"), e.kernelForGood("stop")
-	p, err := e.d.MemAlloc(64)
-	e.noErr(err)
+	p := must(e.d.MemAlloc(64))
 	var want []cuda.Result
+	var err error
 	switch arg {
 	case "illegal":
 		args := storeArgs{0x10, 1}
@@ -45,9 +45,6 @@ func childFault(e *env, arg string) {
 // kernelForGood is a kernel that is never unloaded: a dead context refuses that.
 func (e *env) kernelForGood(name string) cuda.Function {
 	e.Helper()
-	m, err := e.d.ModuleLoadData([]byte(kernels))
-	e.noErr(err)
-	f, err := e.d.ModuleGetFunction(m, name)
-	e.noErr(err)
-	return f
+	m := must(e.d.ModuleLoadData([]byte(kernels)))
+	return must(e.d.ModuleGetFunction(m, name))
 }

@@ -54,8 +54,7 @@ func testGraphUpdate(e *env) {
 	inc := e.kernel("increment")
 	besideP, besideQ := e.incrementer(inc, p+4), e.incrementer(inc, q+4)
 	first := e.captured(s, func() { e.fork(s, other, incP, besideP); incP(s) })
-	x, err := e.d.GraphInstantiate(first, 0)
-	e.noErr(err)
+	x := must(e.d.GraphInstantiate(first, 0))
 	e.noErr(e.d.GraphDestroy(first))
 	launch := func() {
 		e.noErr(e.d.GraphLaunch(x, s))
@@ -65,12 +64,10 @@ func testGraphUpdate(e *env) {
 	require.Equal(e, []uint32{2, 1}, e.words(p, 2))
 
 	var gone atomic.Int32
-	o, err := e.d.UserObjectCreate(func() { gone.Add(1) }, 1)
-	e.noErr(err)
+	o := must(e.d.UserObjectCreate(func() { gone.Add(1) }, 1))
 	next := e.captured(s, func() { e.fork(s, other, incQ, besideQ); incQ(s) })
 	e.noErr(e.d.GraphRetainUserObject(next, o, 1, true))
-	u, err := e.d.GraphExecUpdate(x, next)
-	e.noErr(err)
+	u := must(e.d.GraphExecUpdate(x, next))
 	require.Equal(e, cuda.GraphUpdate{}, u)
 	e.noErr(e.d.GraphDestroy(next))
 	launch()
@@ -102,8 +99,7 @@ func testGraphUpdate(e *env) {
 	require.Zero(e, gone.Load(), "the executable graph holds what the other held")
 
 	last := e.captured(s, func() { e.fork(s, other, incP, besideP); incP(s) })
-	_, err = e.d.GraphExecUpdate(x, last)
-	e.noErr(err)
+	must(e.d.GraphExecUpdate(x, last))
 	e.noErr(e.d.GraphDestroy(last))
 	require.Eventually(e, func() bool { return gone.Load() == 1 }, 10*time.Second, time.Millisecond)
 	e.noErr(e.d.GraphExecDestroy(x))
@@ -114,43 +110,33 @@ func testChildGraphs(e *env) {
 	s := e.stream()
 	p, inc := e.counter()
 	var gone atomic.Int32
-	o, err := e.d.UserObjectCreate(func() { gone.Add(1) }, 1)
-	e.noErr(err)
+	o := must(e.d.UserObjectCreate(func() { gone.Add(1) }, 1))
 	child := e.captured(s, func() { inc(s); inc(s) })
 	e.noErr(e.d.GraphRetainUserObject(child, o, 1, true))
-	g, err := e.d.GraphCreate()
-	e.noErr(err)
+	g := must(e.d.GraphCreate())
 	var after []cuda.GraphNode
 	for range 3 {
-		n, err := e.d.GraphAddChildGraphNode(g, after, child)
-		e.noErr(err)
+		n := must(e.d.GraphAddChildGraphNode(g, after, child))
 		after = []cuda.GraphNode{n}
 	}
 	e.noErr(e.d.GraphDestroy(child))
-	clone, err := e.d.GraphClone(g)
-	e.noErr(err)
+	clone := must(e.d.GraphClone(g))
 	e.noErr(e.d.GraphDestroy(g))
-	nodes, err := e.d.GraphGetNodes(clone)
-	e.noErr(err)
+	nodes := must(e.d.GraphGetNodes(clone))
 	require.Len(e, nodes, 3)
-	x, err := e.d.GraphInstantiate(clone, 0)
-	e.noErr(err)
+	x := must(e.d.GraphInstantiate(clone, 0))
 
 	outer := e.captured(s, func() {
 		inc(s)
-		info, err := e.d.StreamGetCaptureInfo(s)
-		e.noErr(err)
-		n, err := e.d.GraphAddChildGraphNode(info.Graph, info.Dependencies, clone)
-		e.noErr(err)
+		info := must(e.d.StreamGetCaptureInfo(s))
+		n := must(e.d.GraphAddChildGraphNode(info.Graph, info.Dependencies, clone))
 		e.noErr(e.d.StreamUpdateCaptureDependencies(s, []cuda.GraphNode{n}, 1))
 		inc(s)
 	})
 	e.noErr(e.d.GraphDestroy(clone))
-	nodes, err = e.d.GraphGetNodes(outer)
-	e.noErr(err)
+	nodes = must(e.d.GraphGetNodes(outer))
 	require.Len(e, nodes, 3)
-	y, err := e.d.GraphInstantiate(outer, 0)
-	e.noErr(err)
+	y := must(e.d.GraphInstantiate(outer, 0))
 	e.noErr(e.d.GraphDestroy(outer))
 	e.noErr(e.d.GraphLaunch(x, s))
 	e.noErr(e.d.GraphLaunch(y, s))
@@ -166,16 +152,13 @@ func testChildGraphs(e *env) {
 func (e *env) conditional(initial uint32, body func(cuda.Stream)) cuda.Graph {
 	e.Helper()
 	s := e.stream()
-	g, err := e.d.GraphCreate()
-	e.noErr(err)
-	v, err := e.d.GraphConditionalHandleCreate(g, e.ctx, initial, cuda.ConditionAssignDefault)
-	e.noErr(err)
+	g := must(e.d.GraphCreate())
+	v := must(e.d.GraphConditionalHandleCreate(g, e.ctx, initial, cuda.ConditionAssignDefault))
 	_, b, err := e.d.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx)
 	e.noErr(err)
 	e.noErr(e.d.StreamBeginCaptureToGraph(s, b, nil, cuda.CaptureThreadLocal))
 	body(s)
-	same, err := e.d.StreamEndCapture(s)
-	e.noErr(err)
+	same := must(e.d.StreamEndCapture(s))
 	require.Equal(e, b, same)
 	return g
 }
@@ -187,20 +170,18 @@ func testConditionalGraphs(e *env) {
 	for initial := range uint32(2) {
 		e.put(p, 0)
 		g := e.conditional(initial, func(s cuda.Stream) { inc(s); inc(s) })
-		x, err := e.d.GraphInstantiate(g, 0)
-		e.noErr(err)
+		x := must(e.d.GraphInstantiate(g, 0))
 		for range 3 {
 			e.noErr(e.d.GraphLaunch(x, s))
 		}
 		e.noErr(e.d.StreamSynchronize(s))
 		require.Equal(e, []uint32{6 * initial}, e.words(p, 1))
 
-		_, err = e.d.GraphInstantiate(g, 0)
+		_, err := e.d.GraphInstantiate(g, 0)
 		require.Error(e, err, "one at a time")
 		_, err = e.d.GraphClone(g)
 		require.Error(e, err)
-		outer, err := e.d.GraphCreate()
-		e.noErr(err)
+		outer := must(e.d.GraphCreate())
 		_, err = e.d.GraphAddChildGraphNode(outer, nil, g)
 		require.Error(e, err)
 		e.noErr(e.d.GraphDestroy(outer))
@@ -215,10 +196,8 @@ func testConditionalGraphs(e *env) {
 		"wait":          func(s cuda.Stream) error { return e.d.StreamWaitEvent(s, ev, cuda.EventWaitExternal) },
 		"host function": func(s cuda.Stream) error { return e.d.LaunchHostFunc(s, func() {}) },
 	} {
-		g, err := e.d.GraphCreate()
-		e.noErr(err)
-		v, err := e.d.GraphConditionalHandleCreate(g, e.ctx, 0, cuda.ConditionAssignDefault)
-		e.noErr(err)
+		g := must(e.d.GraphCreate())
+		v := must(e.d.GraphConditionalHandleCreate(g, e.ctx, 0, cuda.ConditionAssignDefault))
 		_, b, err := e.d.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx)
 		e.noErr(err)
 		e.noErr(e.d.StreamBeginCaptureToGraph(s, b, nil, cuda.CaptureThreadLocal))
@@ -259,8 +238,7 @@ func testEventsAtLaunch(e *env) {
 	e.noErr(e.d.EventRecord(ready, other))
 
 	// After the launch of a record node, new waits are for this launch.
-	is, err := e.d.EventQuery(done)
-	e.noErr(err)
+	is := must(e.d.EventQuery(done))
 	require.False(e, is)
 	waiter := e.stream()
 	e.noErr(e.d.StreamWaitEvent(waiter, done, 0))

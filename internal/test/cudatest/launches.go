@@ -95,8 +95,7 @@ func testSharedMemory(e *env) {
 	}
 
 	// More than 48 KiB has to be allowed first.
-	most, err := e.d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, e.dev)
-	e.noErr(err)
+	most := must(e.d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, e.dev))
 	l.Shared = most
 	e.is(e.d.LaunchKernel(f, &l, cuda.ArgsOf(&args)), cuda.ErrInvalidValue)
 	e.noErr(e.d.FuncSetAttribute(f, cuda.FuncMaxDynamicShared, most))
@@ -108,10 +107,8 @@ func testSharedMemory(e *env) {
 
 func testCooperative(e *env) {
 	f := e.kernel("meet")
-	sms, err := e.d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, e.dev)
-	e.noErr(err)
-	per, err := e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0)
-	e.noErr(err)
+	sms := must(e.d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, e.dev))
+	per := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0))
 	counter := e.alloc(64)
 	e.put(counter, 0)
 	args := struct{ counter uintptr }{counter}

@@ -15,8 +15,7 @@ func testDeviceMemory(e *env) {
 	require.LessOrEqual(e, free, total)
 
 	const n = 8 << 20
-	p, err := e.d.MemAlloc(n)
-	e.noErr(err)
+	p := must(e.d.MemAlloc(n))
 	require.Zero(e, p%256, "allocations are aligned to 256 bytes")
 	base, size, err := e.d.MemGetAddressRange(p + 12345)
 	e.noErr(err)
@@ -68,8 +67,7 @@ func testBadMemory(e *env) {
 func testHostMemory(e *env) {
 	const n = 1 << 16
 	h := e.host(n)
-	dp, err := e.d.MemHostGetDevicePointer(h)
-	e.noErr(err)
+	dp := must(e.d.MemHostGetDevicePointer(h))
 	require.Equal(e, h, dp, "addresses are unified")
 	b := bytesAt(h, n)
 	for i := range b {
@@ -97,14 +95,12 @@ func testHostMemory(e *env) {
 
 func testRegistered(e *env) {
 	const n = 1 << 16
-	b, err := pages(n)
-	e.noErr(err)
+	b := must(pages(n))
 	defer freePages(b)
 	h := uintptr(unsafe.Pointer(&b[0]))
 	e.noErr(e.d.MemHostRegister(h, n, cuda.HostRegisterMapped|cuda.HostRegisterPortable))
 	e.is(e.d.MemHostRegister(h, n, cuda.HostRegisterMapped), cuda.ErrHostMemoryAlreadyRegistered)
-	dp, err := e.d.MemHostGetDevicePointer(h)
-	e.noErr(err)
+	dp := must(e.d.MemHostGetDevicePointer(h))
 	p := e.alloc(n)
 	e.noErr(e.d.MemsetD8(p, 7, n))
 	e.noErr(e.d.MemcpyDtoD(dp, p, n))
@@ -117,8 +113,7 @@ func testRegistered(e *env) {
 func testPointerAttributes(e *env) {
 	get := func(a cuda.PointerAttribute, p uintptr) uint64 {
 		e.Helper()
-		v, err := e.d.PointerGetAttribute(a, p)
-		e.noErr(err)
+		v := must(e.d.PointerGetAttribute(a, p))
 		return v
 	}
 	const n = 4 << 20

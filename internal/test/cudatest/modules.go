@@ -25,12 +25,10 @@ func testModules(e *env) {
 	_, _, err = e.d.ModuleGetGlobal(m, "nowhere")
 	e.is(err, cuda.ErrNotFound)
 
-	f, err := e.d.ModuleGetFunction(m, "add4")
-	e.noErr(err)
+	f := must(e.d.ModuleGetFunction(m, "add4"))
 	get := func(a cuda.FunctionAttribute) int {
 		e.Helper()
-		v, err := e.d.FuncGetAttribute(a, f)
-		e.noErr(err)
+		v := must(e.d.FuncGetAttribute(a, f))
 		return v
 	}
 	require.Equal(e, 1024, get(cuda.FuncMaxThreadsPerBlock))
@@ -39,13 +37,10 @@ func testModules(e *env) {
 	require.Positive(e, get(cuda.FuncRegisters))
 	require.Equal(e, 70, get(cuda.FuncPTXVersion), "the architecture that it is for")
 
-	blocks, err := e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0)
-	e.noErr(err)
+	blocks := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0))
 	require.GreaterOrEqual(e, blocks, 1)
-	few, err := e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 40<<10)
-	e.noErr(err)
-	many, err := e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 0)
-	e.noErr(err)
+	few := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 40<<10))
+	many := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 0))
 	require.Less(e, few, many, "shared memory is bounded")
 
 	// Two modules have variables of their own.

@@ -9,22 +9,18 @@ import (
 // second is device 1, without peer access between it and device 0.
 func (e *env) second() *env {
 	e.Helper()
-	n, err := e.d.DeviceGetCount()
-	e.noErr(err)
+	n := must(e.d.DeviceGetCount())
 	if n < 2 {
 		e.Skip("needs two devices")
 	}
-	dev, err := e.d.DeviceGet(1)
-	e.noErr(err)
+	dev := must(e.d.DeviceGet(1))
 	for _, pair := range [][2]cuda.Device{{e.dev, dev}, {dev, e.dev}} {
-		can, err := e.d.DeviceCanAccessPeer(pair[0], pair[1])
-		e.noErr(err)
+		can := must(e.d.DeviceCanAccessPeer(pair[0], pair[1]))
 		if !can {
 			e.Skip("devices 0 and 1 do not reach each other")
 		}
 	}
-	ctx, err := e.d.DevicePrimaryCtxRetain(dev)
-	e.noErr(err)
+	ctx := must(e.d.DevicePrimaryCtxRetain(dev))
 	e.Cleanup(func() { e.noErr(e.d.DevicePrimaryCtxRelease(dev)) })
 	return &env{T: e.T, d: e.d, dev: dev, ctx: ctx}
 }
@@ -51,8 +47,7 @@ func (e *env) do(f func()) {
 func (e *env) graph(s cuda.Stream, f func()) cuda.GraphExec {
 	e.Helper()
 	g := e.captured(s, f)
-	x, err := e.d.GraphInstantiate(g, 0)
-	e.noErr(err)
+	x := must(e.d.GraphInstantiate(g, 0))
 	e.noErr(e.d.GraphDestroy(g))
 	e.after(func() error { return e.d.GraphExecDestroy(x) })
 	return x
@@ -91,8 +86,7 @@ func testPeerVirtual(e *env) {
 	second := e.second()
 	m := second.virtual()
 	e.noErr(e.d.MemSetAccess(m.p, m.n, e.dev)) // beside the access of its own device
-	v, err := e.d.PointerGetAttribute(cuda.PointerDeviceOrdinal, m.p)
-	e.noErr(err)
+	v := must(e.d.PointerGetAttribute(cuda.PointerDeviceOrdinal, m.p))
 	require.EqualValues(e, second.dev, v)
 
 	s := e.stream()
@@ -110,8 +104,7 @@ func testPeerVirtual(e *env) {
 	e.noErr(err)
 	require.Equal(e, []any{m.p, m.n}, []any{base, n})
 	again := shareable{n: m.n}
-	again.h, err = e.d.MemRetainAllocationHandle(m.p + 12345)
-	e.noErr(err)
+	again.h = must(e.d.MemRetainAllocationHandle(m.p + 12345))
 	require.Equal(e, m.h, again.h)
 	e.after(func() error { return e.d.MemRelease(again.h) })
 	e.mapped(&again)

@@ -6,6 +6,7 @@ package cudatest
 import (
 	"encoding/binary"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -126,7 +127,33 @@ func with(t *testing.T, d cuda.Driver, f func(*env)) {
 			require.Equal(t, ctx, c, "the test changed the current context")
 		}
 	}()
+	defer func() { e.caught(recover()) }()
 	f(e)
+}
+
+// failure is what must panics with.
+type failure struct {
+	error
+	stack []byte
+}
+
+// must returns a value, or ends the test of the thread that it runs on.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(failure{err, debug.Stack()})
+	}
+	return v
+}
+
+// caught fails the test because of a panic of must.
+func (e *env) caught(p any) {
+	switch p := p.(type) {
+	case nil:
+	case failure:
+		e.Fatalf("%v\n%s", p.error, p.stack)
+	default:
+		panic(p)
+	}
 }
 
 // noErr fails the test on an error.
@@ -148,8 +175,7 @@ func (e *env) is(err error, results ...cuda.Result) {
 // alloc is device memory that is freed when the test ends.
 func (e *env) alloc(n int) uintptr {
 	e.Helper()
-	p, err := e.d.MemAlloc(n)
-	e.noErr(err)
+	p := must(e.d.MemAlloc(n))
 	e.after(func() error { return e.d.MemFree(p) })
 	return p
 }
@@ -157,8 +183,7 @@ func (e *env) alloc(n int) uintptr {
 // host is pinned memory of the host that is freed when the test ends.
 func (e *env) host(n int) uintptr {
 	e.Helper()
-	p, err := e.d.MemHostAlloc(n, cuda.HostAllocMapped|cuda.HostAllocPortable)
-	e.noErr(err)
+	p := must(e.d.MemHostAlloc(n, cuda.HostAllocMapped|cuda.HostAllocPortable))
 	e.after(func() error { return e.d.MemFreeHost(p) })
 	return p
 }
@@ -166,16 +191,14 @@ func (e *env) host(n int) uintptr {
 // stream is a stream that is destroyed when the test ends.
 func (e *env) stream() cuda.Stream {
 	e.Helper()
-	s, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
-	e.noErr(err)
+	s := must(e.d.StreamCreate(cuda.StreamNonBlocking, 0))
 	e.after(func() error { return e.d.StreamDestroy(s) })
 	return s
 }
 
 func (e *env) event(flags cuda.EventFlags) cuda.Event {
 	e.Helper()
-	ev, err := e.d.EventCreate(flags)
-	e.noErr(err)
+	ev := must(e.d.EventCreate(flags))
 	e.after(func() error { return e.d.EventDestroy(ev) })
 	return ev
 }
@@ -183,17 +206,14 @@ func (e *env) event(flags cuda.EventFlags) cuda.Event {
 // module is the module of all test kernels.
 func (e *env) module() cuda.Module {
 	e.Helper()
-	m, err := e.d.ModuleLoadData([]byte(kernels))
-	e.noErr(err)
+	m := must(e.d.ModuleLoadData([]byte(kernels)))
 	e.after(func() error { return e.d.ModuleUnload(m) })
 	return m
 }
 
 func (e *env) kernel(name string) cuda.Function {
 	e.Helper()
-	f, err := e.d.ModuleGetFunction(e.module(), name)
-	e.noErr(err)
-	return f
+	return must(e.d.ModuleGetFunction(e.module(), name))
 }
 
 // after runs f when the test ends, on any thread.
@@ -234,13 +254,15 @@ func repeat(v uint32, n int) []uint32 {
 	return w
 }
 
-// onThread runs f on another OS thread, which ends after it.
+// onThread runs f on another OS thread, which ends after it. Panics of f go on here.
 func onThread(f func()) {
-	done := make(chan struct{})
+	done := make(chan any)
 	go func() {
-		defer close(done)
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		defer func() { done <- recover() }()
 		f()
 	}()
-	<-done
+	if p := <-done; p != nil {
+		panic(p)
+	}
 }

@@ -20,8 +20,7 @@ type shareable struct {
 func (e *env) needs(why string, attributes ...cuda.DeviceAttribute) {
 	e.Helper()
 	for _, a := range attributes {
-		ok, err := e.d.DeviceGetAttribute(a, e.dev)
-		e.noErr(err)
+		ok := must(e.d.DeviceGetAttribute(a, e.dev))
 		if ok == 0 {
 			e.Skip(why)
 		}
@@ -33,16 +32,13 @@ func (e *env) virtual() shareable {
 	e.needs("the device has no virtual-memory API with file descriptors", cuda.AttrVirtualMemorySupported,
 		cuda.AttrPosixFDSupported)
 	prop := cuda.AllocationProp{Device: e.dev, Shareable: true}
-	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
-	e.noErr(err)
+	g := must(e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum))
 	require.Zero(e, g&(g-1), "granularity %d is a power of two", g)
-	r, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityRecommended)
-	e.noErr(err)
+	r := must(e.d.MemGetAllocationGranularity(prop, cuda.GranularityRecommended))
 	require.GreaterOrEqual(e, r, g)
 
 	m := shareable{n: 2 * r}
-	m.h, err = e.d.MemCreate(m.n, prop)
-	e.noErr(err)
+	m.h = must(e.d.MemCreate(m.n, prop))
 	e.after(func() error { return e.d.MemRelease(m.h) })
 	e.mapped(&m)
 	return m
@@ -51,8 +47,7 @@ func (e *env) virtual() shareable {
 // mapped maps m.h to addresses until the test ends.
 func (e *env) mapped(m *shareable) {
 	e.Helper()
-	p, err := e.d.MemAddressReserve(m.n, 0)
-	e.noErr(err)
+	p := must(e.d.MemAddressReserve(m.n, 0))
 	m.p = p
 	e.after(func() error { return e.d.MemAddressFree(p, m.n) })
 	e.noErr(e.d.MemMap(p, m.n, m.h))
@@ -70,20 +65,16 @@ func testVirtualMemory(e *env) {
 	e.noErr(e.d.CtxSynchronize())
 	require.Equal(e, []uint32{99}, e.words(m.p+64, 1))
 
-	h, err := e.d.MemRetainAllocationHandle(m.p)
-	e.noErr(err)
+	h := must(e.d.MemRetainAllocationHandle(m.p))
 	require.Equal(e, m.h, h)
 	e.noErr(e.d.MemRelease(h))
-	v, err := e.d.PointerGetAttribute(cuda.PointerLegacyIPC, m.p)
-	e.noErr(err)
+	v := must(e.d.PointerGetAttribute(cuda.PointerLegacyIPC, m.p))
 	require.Zero(e, v, "such memory has no IPC handles")
 
 	// The same memory at a second address, by way of a file descriptor.
-	fd, err := e.d.MemExportToShareableHandle(m.h)
-	e.noErr(err)
+	fd := must(e.d.MemExportToShareableHandle(m.h))
 	again := shareable{n: m.n}
-	again.h, err = e.d.MemImportFromShareableHandle(fd)
-	e.noErr(err)
+	again.h = must(e.d.MemImportFromShareableHandle(fd))
 	e.noErr(closeFile(fd)) // it was left open
 	e.after(func() error { return e.d.MemRelease(again.h) })
 	e.mapped(&again)
@@ -91,14 +82,13 @@ func testVirtualMemory(e *env) {
 	require.Equal(e, []uint32{99}, e.words(again.p+64, 1))
 
 	// Bad requests.
-	_, err = e.d.MemCreate(m.n+1, cuda.AllocationProp{Device: e.dev})
+	_, err := e.d.MemCreate(m.n+1, cuda.AllocationProp{Device: e.dev})
 	e.is(err, cuda.ErrInvalidValue) // not a multiple of the granularity
 	_, err = e.d.MemCreate(tooMuch, cuda.AllocationProp{Device: e.dev})
 	e.is(err, cuda.ErrOutOfMemory)
 	_, err = e.d.MemRetainAllocationHandle(e.alloc(64))
 	e.is(err, cuda.ErrInvalidValue)
-	null, err := os.Open(os.DevNull)
-	e.noErr(err)
+	null := must(os.Open(os.DevNull))
 	defer null.Close()
 	_, err = e.d.MemImportFromShareableHandle(int(null.Fd()))
 	require.Error(e, err) // drivers differ in what they call it
@@ -107,8 +97,7 @@ func testVirtualMemory(e *env) {
 func testImport(e *env) {
 	m := e.virtual()
 	e.put(m.p, 1234)
-	fd, err := e.d.MemExportToShareableHandle(m.h)
-	e.noErr(err)
+	fd := must(e.d.MemExportToShareableHandle(m.h))
 	file := os.NewFile(uintptr(fd), "device memory")
 	defer file.Close()
 	e.child("import", fmt.Sprint(m.n), file)
@@ -119,8 +108,7 @@ func testImport(e *env) {
 func testPeerImport(e *env) {
 	e.second()
 	m := e.virtual()
-	fd, err := e.d.MemExportToShareableHandle(m.h)
-	e.noErr(err)
+	fd := must(e.d.MemExportToShareableHandle(m.h))
 	file := os.NewFile(uintptr(fd), "device memory")
 	defer file.Close()
 	e.child("peer import", fmt.Sprint(m.n), file)
@@ -129,10 +117,8 @@ func testPeerImport(e *env) {
 
 func childPeerImport(e *env, arg string) {
 	m := shareable{}
-	_, err := fmt.Sscan(arg, &m.n)
-	e.noErr(err)
-	m.h, err = e.d.MemImportFromShareableHandle(3)
-	e.noErr(err)
+	must(fmt.Sscan(arg, &m.n))
+	m.h = must(e.d.MemImportFromShareableHandle(3))
 	second := e.second()
 	second.after(func() error { return e.d.MemRelease(m.h) })
 	second.do(func() {
@@ -145,10 +131,8 @@ func childPeerImport(e *env, arg string) {
 // childImport reads and writes the parent's memory, which it has as file 3.
 func childImport(e *env, arg string) {
 	m := shareable{}
-	_, err := fmt.Sscan(arg, &m.n)
-	e.noErr(err)
-	m.h, err = e.d.MemImportFromShareableHandle(3)
-	e.noErr(err)
+	must(fmt.Sscan(arg, &m.n))
+	m.h = must(e.d.MemImportFromShareableHandle(3))
 	e.after(func() error { return e.d.MemRelease(m.h) })
 	e.mapped(&m)
 	require.Equal(e, []uint32{1234}, e.words(m.p, 1))
@@ -158,14 +142,12 @@ func childImport(e *env, arg string) {
 // testGrowing grows memory in place: its content stays, at the same addresses.
 func testGrowing(e *env) {
 	g := cuda.NewGrowing(e.d, e.ctx, e.dev)
-	p, err := g.AtLeast(4)
-	e.noErr(err)
+	p := must(g.AtLeast(4))
 	e.put(p, 7)
 	before, _, err := e.d.MemGetInfo()
 	e.noErr(err)
 	for n := 4; n <= 24<<20; n += 1 << 20 {
-		q, err := g.AtLeast(n)
-		e.noErr(err)
+		q := must(g.AtLeast(n))
 		require.Equal(e, p, q)
 		e.noErr(e.d.MemsetD8Async(p+uintptr(n)-4, 1, 4, 0))
 	}
@@ -178,8 +160,7 @@ func testGrowing(e *env) {
 	e.noErr(g.Close())
 	e.noErr(g.Close())
 	require.Zero(e, g.Size())
-	p, err = g.AtLeast(4)
-	e.noErr(err)
+	p = must(g.AtLeast(4))
 	e.put(p, 8)
 	e.noErr(g.Close())
 }
@@ -189,18 +170,14 @@ func testDMABuf(e *env) {
 	e.needs("the device lets no network cards into its memory by dma-buf", cuda.AttrVirtualMemorySupported,
 		cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported)
 	prop := cuda.AllocationProp{Device: e.dev, RDMA: true}
-	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
-	e.noErr(err)
+	g := must(e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum))
 	m := shareable{n: g}
-	m.h, err = e.d.MemCreate(m.n, prop)
-	e.noErr(err)
+	m.h = must(e.d.MemCreate(m.n, prop))
 	e.after(func() error { return e.d.MemRelease(m.h) })
 	e.mapped(&m)
-	fd, err := e.d.MemGetHandleForAddressRange(m.p, m.n)
-	e.noErr(err)
+	fd := must(e.d.MemGetHandleForAddressRange(m.p, m.n))
 	file := os.NewFile(uintptr(fd), "dma-buf")
-	info, err := file.Stat()
-	e.noErr(err)
+	info := must(file.Stat())
 	require.GreaterOrEqual(e, info.Size(), int64(m.n))
 	e.noErr(file.Close())
 }

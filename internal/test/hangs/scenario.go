@@ -107,6 +107,10 @@ var kinds = []kind{
 	{name: "a message of another size", ranks: any2, make: otherMessage},
 	{name: "one batch fewer", ranks: many, make: fewerBatches, lossy: true},
 	{name: "well", ranks: any2, make: well},
+	{name: "a kernel spins in a grid of groups", ranks: grids, make: spinsInGrid, timed: true},
+	{name: "another order in parts of a job", ranks: [PerKind]int{4, 8, 8, 6}, make: orderInParts},
+	{name: "another order without earlier steps", ranks: [PerKind]int{4, 8, 8, 6}, make: orderAtFirst},
+	{name: "a call that a part leaves out", ranks: [PerKind]int{4, 8, 8, 6}, make: newCallInParts},
 }
 
 func collective(group int, kind string, size int64, line string) op {
@@ -383,7 +387,11 @@ func Grid(rows, columns int) (groups [][]int) {
 	return groups
 }
 
-func inGrid(s *Scenario) {
+func inGrid(s *Scenario) { s.grid(op{kind: "halt", where: "loop"}, "absent") }
+
+func spinsInGrid(s *Scenario) { s.grid(op{kind: "spin"}, "blocked") }
+
+func (s *Scenario) grid(fault op, reason string) {
 	columns := map[int]int{4: 2, 8: 4, 16: 4, 64: 8}[s.Ranks]
 	rows := s.Ranks / columns
 	s.all(nil, Grid(rows, columns)...)
@@ -395,11 +403,81 @@ func inGrid(s *Scenario) {
 				collective(1+rows+r%columns, "all_reduce", 1000, "model.py:20 in backward"), sync)
 		}
 		if r == odd {
-			p = insert(p, 8+s.job.r.IntN(8), op{kind: "halt", where: "loop"})
+			at := 8 + s.job.r.IntN(8)
+			if fault.kind == "spin" {
+				at &^= 1 // before a call, and not before the wait for it
+			}
+			p = insert(p, at, fault)
 		}
 		s.job.ranks[r].program = p
 	}
-	s.blame("absent", odd)
+	s.blame(reason, odd)
+}
+
+// parts has groups of some ranks each beside the default one. Of an order of both only members of both know, and which
+// of two ranks is right say their own earlier steps. do gives what a rank does after these.
+func (s *Scenario) parts(steps int, do func(own, all op, odd bool) []op) (mates []int) {
+	size := map[int]int{4: 2, 6: 3}[s.Ranks]
+	if size == 0 {
+		size = 2 + 2*int(s.seed%2)
+	}
+	var groups [][]int
+	for ranks := range slices.Chunk(span(s.Ranks), size) {
+		groups = append(groups, ranks)
+	}
+	s.all(nil, groups...)
+	odd := s.odd()
+	for r := range s.job.ranks {
+		own := collective(1+r/size, "all_reduce", 100, "model.py:10 in forward")
+		all := collective(0, "all_reduce", 1000, "model.py:20 in backward")
+		p := slices.Repeat([]op{own, sync, own, sync, all, sync}, steps)
+		s.job.ranks[r].program = append(p, do(own, all, r == odd)...)
+	}
+	s.blame("order", odd)
+	if mates = groups[odd/size]; size == 2 {
+		s.Fault = mates // RAS tells no earlier steps
+	}
+	return mates
+}
+
+func orderInParts(s *Scenario) {
+	leaves := s.seed%4 > 1 // it leaves a call out
+	s.parts(4, func(own, all op, odd bool) []op {
+		switch {
+		case !odd:
+			return []op{own, sync, own, sync, all, sync, own, sync}
+		case leaves:
+			return []op{own, sync, all, sync, own, sync}
+		}
+		return []op{all, sync, own, sync, own, sync}
+	})
+}
+
+// orderAtFirst is wrong in the first step: in parts of two ranks nobody knows which of them is.
+func orderAtFirst(s *Scenario) {
+	mates := s.parts(0, func(own, all op, odd bool) []op {
+		if odd {
+			return []op{all, sync, own, sync, own, sync}
+		}
+		return []op{own, sync, own, sync, all, sync, own, sync}
+	})
+	if len(mates) == 2 {
+		s.blame("order", mates...)
+	}
+}
+
+// newCallInParts is a call that one rank leaves out, and that all others make for the first time.
+func newCallInParts(s *Scenario) {
+	mates := s.parts(4, func(own, all op, odd bool) []op {
+		p := []op{own, sync, own, sync, all, sync, own, sync}
+		if !odd {
+			p = slices.Concat([]op{collective(0, "broadcast", 8, "log.py:3 in log"), sync}, p)
+		}
+		return p
+	})
+	if len(mates) == 2 {
+		s.blame("order", mates...)
+	}
 }
 
 func pipeline(s *Scenario) {
