@@ -87,11 +87,11 @@ var floors = map[string]string{
 	// Programs on top.
 	"bench": ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart " +
 		"internal/cli internal/given internal/nccl internal/trusted",
-	"bench/chart":     "",
-	"bench/meter":     "gpu mem internal/cublas internal/cuda kernels/ptx",
-	"bench/join":      ". trace",
-	"bench/tune":      ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
-	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl internal/trusted",
+	"bench/chart":  "",
+	"bench/meter":  "gpu mem internal/cublas internal/cuda kernels/ptx",
+	"bench/join":   ". trace",
+	"bench/tune":   ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
+	"bench/device": "bench bench/meter mem kernels kernels/* internal/cuda internal/dl internal/trusted",
 	"ringotest": ". bootstrap bootstrap/launch gpu trace/history cmd/why/hang cmd/why/histories internal/opened " +
 		"internal/relay internal/plain internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
