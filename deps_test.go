@@ -54,8 +54,8 @@ var floors = map[string]string{
 	"transport/verbs": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/ibverbs",
 	"transport/bridge": "transport mem fifo trace",
-	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/payload " +
-		"internal/test/tier",
+	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/conntest " +
+		"internal/test/payload internal/test/tier",
 	"transport/*":          "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":                "",
 	"trace/judge":          "",
@@ -145,6 +145,7 @@ var floors = map[string]string{
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
 	"internal/test/commtest": ". bootstrap core/call gpu internal/test/need internal/test/tier " +
 		"internal/test/transcript kernels mem sched trace",
+	"internal/test/conntest": "fifo internal/test/payload transport",
 	"internal/test/ctest":    "cmd/libnccl/kit internal/test/need internal/test/tier",
 	"internal/test/cudatest": "internal/cuda",
 	"internal/test/hangs":    "",
