@@ -7,16 +7,15 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // TestEachCallFails: when a call of the driver fails, the function that makes the call returns the error, no other
 // does, and the same function works afterwards.
 func TestEachCallFails(t *testing.T) {
-	m, err := cudaemu.New(cudaemu.Config{Devices: 2, Plain: true})
-	require.NoError(t, err)
-	machine, err := Of(m)
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{Devices: 2, Plain: true}))
+	machine := must.Get(Of(m))
 	d, other := machine.devices[0], machine.devices[1]
 	var (
 		s           Stream
@@ -49,9 +48,8 @@ func TestEachCallFails(t *testing.T) {
 		{"cuEventElapsedTime", func() error { _, err := d.Elapsed(start, end); return err }},
 		{"cuStreamBeginCapture", func() error { _, err := d.Capture(s, func() error { return nil }); return err }},
 		{"cuStreamEndCapture", func() error { // the stream goes on capturing
-			x, err := d.NewStream()
-			require.NoError(t, err)
-			_, err = d.Capture(x, func() error { return nil })
+			x := must.Get(d.NewStream())
+			_, err := d.Capture(x, func() error { return nil })
 			return err
 		}},
 		{"cuGraphInstantiateWithFlags", func() (err error) {
@@ -99,7 +97,7 @@ func TestEachCallFails(t *testing.T) {
 				m.Inject(cudaemu.Injection{Call: call, Nth: 1, Result: cuda.ErrOutOfMemory})
 			}
 		}
-		mapped, err = d.AllocMapped(100)
+		mapped, err := d.AllocMapped(100)
 		require.NoError(t, err, call)
 		_, was := d.mapped[mapped.Ptr()]
 		require.Equal(t, call == "", was, call)
@@ -113,9 +111,16 @@ func TestEachCallFails(t *testing.T) {
 		}
 		before = free
 	}
+	m.Inject(cudaemu.Injection{Call: "cuMemCreate", Nth: 1, Result: cuda.ErrNotSupported})
+	mapped = must.Get(d.AllocMapped(100))
+	require.Len(t, d.mapped, 1, "mapped, though no process can share it")
+	require.NoError(t, d.Free(mapped))
+	for _, n := range []int{0, -1} {
+		_, err := d.AllocMapped(n)
+		require.ErrorIs(t, err, cuda.ErrInvalidValue, "as Alloc has it")
+	}
 	for _, call := range []string{"cuMemUnmap", "cuMemAddressFree"} {
-		mapped, err = d.AllocMapped(100)
-		require.NoError(t, err)
+		mapped = must.Get(d.AllocMapped(100))
 		m.Inject(cudaemu.Injection{Call: call, Nth: 1, Result: cuda.ErrOperatingSystem})
 		require.ErrorIs(t, d.Free(mapped), cuda.ErrOperatingSystem, call)
 	}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/gpu/emu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func open(t *testing.T, c emu.Config) *emu.Machine {
-	m, err := emu.Open(c)
-	require.NoError(t, err)
+	m := must.Get(emu.Open(c))
 	t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -22,8 +22,7 @@ func TestShapes(t *testing.T) {
 	m := open(t, emu.Config{Driver: 12040, GPUs: []emu.GPU{{Name: "small", Major: 7, Memory: 1 << 20}, {}}})
 	require.Len(t, m.Devices(), 2)
 	d := m.Devices()[0]
-	name, err := d.Name()
-	require.NoError(t, err)
+	name := must.Get(d.Name())
 	require.Equal(t, "small", name)
 	require.Equal(t, "emulated CUDA 12.4", d.DriverVersion())
 	_, total, err := d.Memory()
@@ -55,9 +54,8 @@ func TestFaults(t *testing.T) {
 	m := open(t, emu.Config{GPUs: make([]emu.GPU, 2),
 		Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 2, Result: emu.OutOfMemory}}})
 	d := m.Devices()
-	r, err := d[0].Alloc(4)
-	require.NoError(t, err)
-	_, err = d[0].Alloc(4)
+	r := must.Get(d[0].Alloc(4))
+	_, err := d[0].Alloc(4)
 	require.ErrorIs(t, err, emu.OutOfMemory)
 	m.Inject(emu.Fault{Call: "cuMemAlloc", Nth: 1, GPU: 2, Result: emu.Unknown})
 	require.NoError(t, d[0].Free(r))
@@ -85,20 +83,16 @@ func TestCellsAndSpeed(t *testing.T) {
 		Speed: func(from, to int) emu.Speed { return emu.Speed{Latency: time.Millisecond, Bandwidth: 1e9} },
 	})
 	d := m.Devices()[0]
-	b, err := gpu.Alloc[byte](d, 1000)
-	require.NoError(t, err)
-	start, err := d.NewEvent()
-	require.NoError(t, err)
-	end, err := d.NewEvent()
-	require.NoError(t, err)
+	b := must.Get(gpu.Alloc[byte](d, 1000))
+	start := must.Get(d.NewEvent())
+	end := must.Get(d.NewEvent())
 	require.NoError(t, d.Record(start, gpu.Legacy))
 	require.NoError(t, d.Set(b.Region().Ptr(), 0, 1000, gpu.Legacy))
 	require.NoError(t, d.Record(end, gpu.Legacy))
 	got := make([]byte, 5)
 	require.NoError(t, b.Slice(0, 5).Download(gpu.Legacy, got))
 	require.Equal(t, []byte{0, 0, 0, 4, 0}, got)
-	ms, err := d.Elapsed(start, end)
-	require.NoError(t, err)
+	ms := must.Get(d.Elapsed(start, end))
 	require.InDelta(t, 1, ms, 0.1)
 }
 
@@ -110,17 +104,13 @@ func TestReports(t *testing.T) {
 		return true
 	}})
 	d := m.Devices()[0]
-	mod, err := d.Load([]byte(addText))
-	require.NoError(t, err)
-	add, err := mod.Kernel("add")
-	require.NoError(t, err)
-	x, err := gpu.Alloc[float32](d, 4)
-	require.NoError(t, err)
+	mod := must.Get(d.Load([]byte(addText)))
+	add := must.Get(mod.Kernel("add"))
+	x := must.Get(gpu.Alloc[float32](d, 4))
 	require.NoError(t, x.Upload(gpu.Legacy, make([]float32, 4)))
 	var streams [2]gpu.Stream
 	for i := range streams {
-		streams[i], err = d.NewStream()
-		require.NoError(t, err)
+		streams[i] = must.Get(d.NewStream())
 		require.NoError(t, add.Launch(streams[i], gpu.Launch{Block: [3]int{4}}, x, float32(1)))
 	}
 	for _, s := range streams {
@@ -137,7 +127,7 @@ func TestReports(t *testing.T) {
 	require.Contains(t, r.Detail, "nothing orders it")
 	require.Positive(t, m.Instructions())
 	require.True(t, m.Idle())
-	err = m.Close()
+	err := m.Close()
 	require.ErrorContains(t, err, "race: ")
 	require.ErrorContains(t, err, "not released")
 	require.NotErrorIs(t, err, errors.ErrUnsupported)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Each way in which Open fails has its Reason and its remedy.
@@ -58,8 +60,7 @@ func TestOpenAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libcuda.so.1")
 	_, err := Open(path)
 	require.Error(t, err)
-	lib, err := os.ReadFile(build(t, "fake.c"))
-	require.NoError(t, err)
+	lib := must.Get(os.ReadFile(build(t, "fake.c")))
 	require.NoError(t, os.WriteFile(path, lib, 0o755))
 
 	drivers := make([]Driver, 8)
@@ -73,8 +74,7 @@ func TestOpenAgain(t *testing.T) {
 		require.Same(t, drivers[0], d)
 	}
 	require.Equal(t, "cuda", drivers[0].Name())
-	v, err := drivers[0].DriverGetVersion()
-	require.NoError(t, err)
+	v := must.Get(drivers[0].DriverGetVersion())
 	require.Equal(t, 13000, v)
 }
 
@@ -105,17 +105,15 @@ func TestResolution(t *testing.T) {
 		t.Run(fmt.Sprint("cuGetProcAddress ", proc), func(t *testing.T) {
 			d := openFake(t, fmt.Sprintf("PROC=%d", proc))
 			calls := saw[fakeCalls](t, d, "fake_calls")
-			info, err := d.StreamGetCaptureInfo(101)
-			require.NoError(t, err)
+			info := must.Get(d.StreamGetCaptureInfo(101))
 			require.EqualValues(t, 2, calls.CaptureVariant, "the variant that we were written for, though there is a newer one")
 			require.Equal(t, CaptureInfo{Status: CaptureActive, ID: 101, Graph: 900, Dependencies: []GraphNode{31, 32, 33}},
 				info)
 			asked := calls.ProcCalls
 			require.Equal(t, proc > 0, asked > 0)
-			_, err = d.StreamGetCaptureInfo(101)
-			require.NoError(t, err)
+			must.Get(d.StreamGetCaptureInfo(101))
 			require.Equal(t, asked, calls.ProcCalls, "found once, kept")
-			_, err = d.EventQuery(1) // not in cuGetProcAddress's table, but exported
+			_, err := d.EventQuery(1) // not in cuGetProcAddress's table, but exported
 			require.NoError(t, err)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestCaptureRules makes one call during a capture and looks at its error and
@@ -44,8 +45,7 @@ func TestCaptureRules(t *testing.T) {
 		}, fine, true},
 		{"another, exchanged thread allocates", cuda.CaptureGlobal, 1, func(e state) error {
 			return elsewhere(e.env, func() error {
-				_, err := e.ThreadExchangeStreamCaptureMode(cuda.CaptureThreadLocal)
-				e.ok(err)
+				must.Get(e.ThreadExchangeStreamCaptureMode(cuda.CaptureThreadLocal))
 				p, _ := e.MemAlloc(1)
 				return e.MemFree(p)
 			})
