@@ -11,19 +11,17 @@ import (
 	"github.com/ringo-go/ringo/internal/test/must"
 )
 
-// A driver compiles the PTX that came with it, and none that is newer.
+// A driver compiles the PTX that came with it, and none that is newer. Source: PTX ISA, release notes.
 func TestPTXOfDrivers(t *testing.T) {
-	for major := 6; major <= 9; major++ {
-		for minor := range 10 {
-			since := cuda.PTX(major, minor).Since
-			if since == 0 {
-				continue
-			}
-			v := ptx.Version{Major: major, Minor: minor}
-			require.Equal(t, v, ptxOf(since), "CUDA %d", since)
-			if since%1000 > 0 { // else the version before is not known
-				require.Negative(t, compareVersions(ptxOf(since-10), v), "CUDA %d", since-10)
-			}
+	for _, c := range []struct{ ptx, driver int }{
+		{60, 9000}, {61, 9010}, {62, 9020}, {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020},
+		{73, 11030}, {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010}, {82, 12020},
+		{83, 12030}, {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}, {91, 13010},
+	} {
+		v := ptx.Version{Major: c.ptx / 10, Minor: c.ptx % 10}
+		require.Equal(t, v, ptxOf(c.driver), "CUDA %d", c.driver)
+		if c.driver%1000 > 0 { // else the version before is not known
+			require.Negative(t, compareVersions(ptxOf(c.driver-10), v), "CUDA %d", c.driver-10)
 		}
 	}
 	require.Equal(t, ptx.Version{Major: 6, Minor: 2}, ptxOf(9090))
