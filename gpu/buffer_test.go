@@ -36,12 +36,8 @@ func TestBuffer(t *testing.T) {
 	require.NoError(t, b.Free())
 	require.NoError(t, d.DestroyStream(s))
 
-	_, err := Alloc[*int](d, 1)
-	require.ErrorContains(t, err, "holds pointers")
-	_, err = Alloc[struct{ s string }](d, 1)
-	require.Error(t, err)
-	_, err = Alloc[struct{}](d, 1)
-	require.Error(t, err)
-	_, err = Alloc[int8](d, -1)
-	require.Error(t, err)
+	require.ErrorContains(t, must.Err(Alloc[*int](d, 1)), "holds pointers")
+	require.Error(t, must.Err(Alloc[struct{ s string }](d, 1)))
+	require.Error(t, must.Err(Alloc[struct{}](d, 1)))
+	require.Error(t, must.Err(Alloc[int8](d, -1)))
 }

@@ -61,8 +61,7 @@ func TestStreamsAndGraphs(t *testing.T) {
 	require.GreaterOrEqual(t, ms, float32(0))
 
 	broken := errors.New("broken")
-	_, err := d.Capture(s, func() error { return broken })
-	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, must.Err(d.Capture(s, func() error { return broken })), broken)
 	require.NoError(t, d.Set(r.Ptr(), 2, 64, s), "the stream is of use after a capture that failed")
 
 	require.NoError(t, g.Close())
@@ -97,19 +96,17 @@ func TestOpen(t *testing.T) {
 	m := must.Get(Open(Options{Emulate: 2}))
 	require.True(t, m.Emulated())
 	require.Equal(t, 2, m.Count())
-	_, err := m.Device(2)
-	require.ErrorContains(t, err, "no device 2: there are 2")
+	require.ErrorContains(t, must.Err(m.Device(2)), "no device 2: there are 2")
 	d := must.Get(m.Device(1))
 	name := must.Get(d.Name())
 	require.NotEmpty(t, name)
 	require.Equal(t, "emulated CUDA 13.0", d.DriverVersion())
-	_, err = d.Alloc(1 << 50)
-	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	require.ErrorIs(t, must.Err(d.Alloc(1<<50)), cuda.ErrOutOfMemory)
 	r := must.Get(d.Alloc(8))
 	require.ErrorContains(t, m.Close(), "8 bytes", "what was not freed is named")
 	_ = r
 
-	_, err = Open(Options{Library: filepath.Join(t.TempDir(), "libcuda.so.1")})
+	_, err := Open(Options{Library: filepath.Join(t.TempDir(), "libcuda.so.1")})
 	var none *cuda.Unavailable
 	require.ErrorAs(t, err, &none)
 }

@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 		{"the host's", mem.Device(0, uintptr(unsafe.Pointer(&pageable[0])), 64), "no memory of a GPU"},
 		{"another device's", mem.Device(0, theirs.Ptr(), n), "memory of device 1: give memory of device 0"},
 	} {
-		err := d.With(func() error { _, err := d.Check(test.r); return err })
+		err := d.With(func() error { return must.Err(d.Check(test.r)) })
 		if test.want == "" {
 			require.NoError(t, err, test.name)
 			continue

@@ -102,8 +102,7 @@ func TestKernel(t *testing.T) {
 	b := make([]byte, 4)
 	require.NoError(t, d.Read(b, counter))
 	require.EqualValues(t, 5, binary.LittleEndian.Uint32(b))
-	_, err := m.Variable("absent")
-	require.ErrorIs(t, err, cuda.ErrNotFound)
+	require.ErrorIs(t, must.Err(m.Variable("absent")), cuda.ErrNotFound)
 
 	require.NoError(t, d.DestroyStream(s))
 	require.NoError(t, out.Free())
@@ -164,8 +163,7 @@ func TestLaunchMistakes(t *testing.T) {
 	var refused *cuda.Error
 	require.ErrorAs(t, err, &refused)
 	require.ErrorContains(t, err, "gpu: device 0: load ptx: ")
-	_, err = d.LoadFile("absent.ptx")
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorIs(t, must.Err(d.LoadFile("absent.ptx")), os.ErrNotExist)
 }
 
 // TestSharedMemoryOfKernels: a kernel that is looked up twice is one Kernel, which is allowed the most shared memory of
@@ -192,20 +190,16 @@ func TestSharedMemoryOfKernels(t *testing.T) {
 	// A driver takes 32 bits.
 	var refused *LaunchError
 	require.ErrorAs(t, a.Launch(Legacy, Launch{Shared: 1 << 32}, out), &refused)
-	_, err := a.Blocks(32, 1<<32)
-	require.Error(t, err)
+	require.Error(t, must.Err(a.Blocks(32, 1<<32)))
 
 	// What a driver does with handles of a module that is gone is not defined.
 	require.NoError(t, d.Synchronize(Legacy))
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
 	require.ErrorIs(t, a.Launch(Legacy, Launch{}, out), ErrClosed)
-	_, err = a.Blocks(32, 0)
-	require.ErrorIs(t, err, ErrClosed)
-	_, err = m.Kernel("last")
-	require.ErrorIs(t, err, ErrClosed)
-	_, err = m.Variable("counter")
-	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, must.Err(a.Blocks(32, 0)), ErrClosed)
+	require.ErrorIs(t, must.Err(m.Kernel("last")), ErrClosed)
+	require.ErrorIs(t, must.Err(m.Variable("counter")), ErrClosed)
 	require.NoError(t, out.Free())
 }
 

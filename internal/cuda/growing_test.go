@@ -110,8 +110,7 @@ func TestGrowing(t *testing.T) {
 
 	d.room = 64 // not for twice as much, but for what is needed
 	atLeast(513, 4096, 576, "create 64 3; map 4608 64 64; access 4608 64 [3]; release 64")
-	_, err := g.AtLeast(700)
-	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.ErrorIs(t, must.Err(g.AtLeast(700)), ErrOutOfMemory)
 	require.Equal(t, 576, g.Size())
 	d.noted()
 
@@ -138,8 +137,7 @@ func TestGrowingFails(t *testing.T) {
 	} {
 		d := &paging{failing: failing}
 		g := NewGrowing(d, 7, 3)
-		_, err := g.AtLeast(1)
-		require.ErrorIs(t, err, errPaging, failing)
+		require.ErrorIs(t, must.Err(g.AtLeast(1)), errPaging, failing)
 		require.Equal(t, "virtual; granularity 3; total; reserve 1024 64; "+calls, d.noted())
 		require.Zero(t, g.Size())
 		require.NoError(t, g.Suspend())
@@ -187,8 +185,7 @@ func TestGrowingBlocks(t *testing.T) {
 		require.Equal(t, 200, g.Size())
 		require.Zero(t, g.Mapped())
 		d.failing = "alloc"
-		_, err := g.AtLeast(300)
-		require.ErrorIs(t, err, errPaging)
+		require.ErrorIs(t, must.Err(g.AtLeast(300)), errPaging)
 		require.Equal(t, 200, g.Size())
 		require.NoError(t, g.Suspend())
 		require.Equal(t, "alloc 400", d.noted())
@@ -224,8 +221,7 @@ func TestStoreEnds(t *testing.T) {
 	require.NoError(t, s.Close())
 	d.failing = "alloc"
 	s = OpenStore(d, 7)
-	_, err := s.Alloc(100)
-	require.ErrorIs(t, err, errPaging)
+	require.ErrorIs(t, must.Err(s.Alloc(100)), errPaging)
 	d.noted()
 	require.NoError(t, s.Close())
 	require.Empty(t, d.noted(), "it holds nothing")

@@ -58,8 +58,7 @@ func TestOpenFailures(t *testing.T) {
 
 func TestOpenAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libcuda.so.1")
-	_, err := Open(path)
-	require.Error(t, err)
+	require.Error(t, must.Err(Open(path)))
 	lib := must.Get(os.ReadFile(build(t, "fake.c")))
 	require.NoError(t, os.WriteFile(path, lib, 0o755))
 
@@ -91,8 +90,7 @@ func TestMissingSymbols(t *testing.T) {
 			require.EqualError(t, err,
 				"cuEventQuery: "+want.Error()+" (the driver is of CUDA 12.4, the function is there since 2.0): install a newer "+
 					"NVIDIA driver")
-			_, err = d.EventQuery(1)
-			require.ErrorIs(t, err, want, "again")
+			require.ErrorIs(t, must.Err(d.EventQuery(1)), want, "again")
 			err = d.StreamWriteValue32(0, 0, 0, 0) // is nowhere in the fake
 			require.ErrorIs(t, err, want)
 			require.Contains(t, err.Error(), "11.7")

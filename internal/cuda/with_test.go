@@ -100,8 +100,7 @@ func TestCapability(t *testing.T) {
 	x := must.Get(Capability(d, 0))
 	require.Equal(t, 93, x)
 	d.failing = "attribute"
-	_, err := Capability(d, 0)
-	require.ErrorIs(t, err, errNoting)
+	require.ErrorIs(t, must.Err(Capability(d, 0)), errNoting)
 }
 
 // A failed call on memory stays failed, and its error tells the arguments.

@@ -107,8 +107,7 @@ func TestWrongCases(t *testing.T) {
 		require.Error(t, wrong.Unwrap())
 	}
 	c := caseOf(func(c *Case) { c.Text = []byte("nonsense") })
-	_, err := Run(context.Background(), c)
-	require.ErrorContains(t, err, "the text: ")
+	require.ErrorContains(t, must.Err(Run(context.Background(), c)), "the text: ")
 }
 
 // TestPlan: a case gets its defaults, memory, arguments and launches.

@@ -55,12 +55,10 @@ func TestBrokenIndex(t *testing.T) {
 	t.Log(err)
 
 	// The context is dead until it is reset.
-	_, err = e.MemAlloc(16)
-	e.is(err, cuda.ErrIllegalAddress)
+	e.is(must.Err(e.MemAlloc(16)), cuda.ErrIllegalAddress)
 	e.is(e.StreamSynchronize(0), cuda.ErrIllegalAddress)
 	e.ok(e.DevicePrimaryCtxRelease(0))
-	_, err = e.MemAlloc(16)
-	e.is(err, cuda.ErrContextIsDestroyed)
+	e.is(must.Err(e.MemAlloc(16)), cuda.ErrContextIsDestroyed)
 	clear(e.modules)
 	e.ctx[0] = must.Get(e.DevicePrimaryCtxRetain(0))
 	e.use(0)

@@ -94,12 +94,10 @@ func TestNoCondition(t *testing.T) {
 func TestConditionErrors(t *testing.T) {
 	e := start(t, cudaemu.Config{Devices: 2})
 	g := must.Get(e.GraphCreate())
-	_, err := e.GraphConditionalHandleCreate(g, e.ctx[0], 0, 2)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.GraphConditionalHandleCreate(g, e.ctx[0], 0, 2)), cuda.ErrInvalidValue)
 	v := must.Get(e.GraphConditionalHandleCreate(g, e.ctx[0], 0, 0))
-	_, err = e.GraphInstantiate(g, 0)
-	e.is(err, cuda.ErrInvalidValue) // a handle without a node
-	_, _, err = e.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx[1])
+	e.is(must.Err(e.GraphInstantiate(g, 0)), cuda.ErrInvalidValue) // a handle without a node
+	_, _, err := e.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx[1])
 	e.is(err, cuda.ErrInvalidValue)
 	_, _, err = e.GraphAddConditionalNode(g, nil, v, 2, e.ctx[0])
 	e.is(err, cuda.ErrInvalidValue)
@@ -111,8 +109,7 @@ func TestConditionErrors(t *testing.T) {
 	old := start(t, cudaemu.Config{DriverVersion: 12020})
 	g, err = old.GraphCreate()
 	old.ok(err)
-	_, err = old.GraphConditionalHandleCreate(g, old.ctx[0], 0, 0)
-	old.is(err, cuda.ErrNotFound)
+	old.is(must.Err(old.GraphConditionalHandleCreate(g, old.ctx[0], 0, 0)), cuda.ErrNotFound)
 	old.ok(old.GraphDestroy(g))
 }
 

@@ -34,8 +34,7 @@ func TestVisible(t *testing.T) {
 		}))
 		require.NoError(t, some.DevicePrimaryCtxRelease(d))
 	}
-	_, err := some.DeviceGet(2)
-	require.ErrorIs(t, err, cuda.ErrInvalidDevice)
+	require.ErrorIs(t, must.Err(some.DeviceGet(2)), cuda.ErrInvalidDevice)
 	require.ErrorIs(t, some.DevicePrimaryCtxRelease(2), cuda.ErrInvalidDevice)
 	for _, wrong := range [][]int{{3}, {-1}, {1, 1}} {
 		_, err := cudaemu.New(cudaemu.Config{Devices: 3, Visible: wrong})

@@ -27,8 +27,7 @@ func TestDecisionsFile(t *testing.T) {
 	b.WriteString(`{"kind":"swi`)
 	got := must.Get(decision.Read(bytes.NewReader(b.Bytes())))
 	require.Equal(t, list, got)
-	_, err := decision.Read(bytes.NewReader([]byte("decisions\n")))
-	require.Error(t, err)
+	require.Error(t, must.Err(decision.Read(bytes.NewReader([]byte("decisions\n")))))
 }
 
 func TestFollowDecisions(t *testing.T) {

@@ -132,8 +132,7 @@ func TestLinkFacts(t *testing.T) {
 	}
 	m := must.Get(New(Config{Devices: 2, Link: func(a, b int) cuda.Link { return cuda.UnknownLink }}))
 	defer m.Close()
-	_, err := m.DeviceGetP2PAttribute(cuda.P2PNativeAtomics, 0, 1)
-	require.ErrorIs(t, err, cuda.ErrUnknown)
+	require.ErrorIs(t, must.Err(m.DeviceGetP2PAttribute(cuda.P2PNativeAtomics, 0, 1)), cuda.ErrUnknown)
 }
 
 // New refuses a wrong Config, and says why.
@@ -153,8 +152,7 @@ func TestConfigTexts(t *testing.T) {
 		"cudaemu: cell {Device:0 Byte:0 Bit:8 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Bit: 8}}},
 		"cudaemu: cell {Device:0 Byte:0 Bit:-1 One:true}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Bit: -1, One: true}}},
 	} {
-		_, err := New(cfg)
-		require.EqualError(t, err, want)
+		require.EqualError(t, must.Err(New(cfg)), want)
 	}
 	for _, cfg := range []Config{{Devices: 64}, {Cells: []Cell{{Byte: 1<<30 - 1, Bit: 7}, {}}},
 		{Faults: []Injection{{Call: "kernel k", Hang: true}}}} {

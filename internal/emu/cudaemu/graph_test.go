@@ -98,10 +98,8 @@ func TestUpdateRunning(t *testing.T) {
 
 func TestUserObjectErrors(t *testing.T) {
 	e := start(t, cudaemu.Config{})
-	_, err := e.UserObjectCreate(nil, 1)
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.UserObjectCreate(func() {}, 0)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.UserObjectCreate(nil, 1)), cuda.ErrInvalidValue)
+	e.is(must.Err(e.UserObjectCreate(func() {}, 0)), cuda.ErrInvalidValue)
 	o := must.Get(e.UserObjectCreate(func() {}, 2))
 	g := must.Get(e.GraphCreate())
 	e.ok(e.GraphRetainUserObject(g, o, 1, true))
@@ -112,9 +110,7 @@ func TestUserObjectErrors(t *testing.T) {
 	e.ok(e.GraphDestroy(g))
 	e.is(e.UserObjectRetain(o, 1), cuda.ErrInvalidValue)
 	e.is(e.GraphDestroy(g), cuda.ErrInvalidValue)
-	_, err = e.GraphInstantiate(g, 0)
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.GraphGetNodes(g)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.GraphInstantiate(g, 0)), cuda.ErrInvalidValue)
+	e.is(must.Err(e.GraphGetNodes(g)), cuda.ErrInvalidValue)
 	e.is(e.GraphExecDestroy(1), cuda.ErrInvalidValue)
 }

@@ -197,8 +197,7 @@ func TestHandles(t *testing.T) {
 	h, err := a.IpcGetMemHandle(p + 77)
 	a.ok(err)
 
-	_, err = a.IpcOpenMemHandle(h)
-	a.is(err, cuda.ErrInvalidContext) // its own
+	a.is(must.Err(a.IpcOpenMemHandle(h)), cuda.ErrInvalidContext) // its own
 	q, err := b.IpcOpenMemHandle(h)
 	b.ok(err)
 	require.Equal(t, uint32(0x09090909), b.word(q+5<<20-4))
@@ -217,8 +216,7 @@ func TestHandles(t *testing.T) {
 	for i := range 56 { // a bit of it wrong
 		bad := h
 		bad[i] ^= 4
-		_, err = b.IpcOpenMemHandle(bad)
-		require.Error(t, err, "byte %d", i)
+		require.Error(t, must.Err(b.IpcOpenMemHandle(bad)), "byte %d", i)
 	}
 	_, err = b.IpcOpenEventHandle(h)
 	b.is(err, cuda.ErrMapFailed) // of memory
@@ -296,8 +294,8 @@ func FuzzOpenHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h cuda.IPCHandle
 		copy(h[:], b)
-		require.Error(t, cuda.With(m, ctx, func() error { _, err := m.IpcOpenMemHandle(h); return err }))
-		require.Error(t, cuda.With(m, ctx, func() error { _, err := m.IpcOpenEventHandle(h); return err }))
+		require.Error(t, cuda.With(m, ctx, func() error { return must.Err(m.IpcOpenMemHandle(h)) }))
+		require.Error(t, cuda.With(m, ctx, func() error { return must.Err(m.IpcOpenEventHandle(h)) }))
 	})
 }
 

@@ -47,8 +47,7 @@ func TestVersions(t *testing.T) {
 	_, err := e.UserObjectCreate(func() {}, 1)
 	e.is(err, cuda.ErrNotFound)
 	require.Contains(t, err.Error(), "CUDA 11.3")
-	_, err = e.StreamGetCaptureInfo(0)
-	e.is(err, cuda.ErrNotFound)
+	e.is(must.Err(e.StreamGetCaptureInfo(0)), cuda.ErrNotFound)
 	ev := e.event(0)
 	e.ok(e.EventRecordWithFlags(ev, 0, 0)) // 11.1
 	_, err = e.ModuleLoadData([]byte(edited(t, ".version 7.0", ".version 7.3")))
@@ -82,8 +81,7 @@ func TestLeaks(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.NoError(t, m.Close(), "the second time it does nothing")
-	_, err = m.MemAlloc(100)
-	e.is(err, cuda.ErrDeinitialized)
+	e.is(must.Err(m.MemAlloc(100)), cuda.ErrDeinitialized)
 
 	// Objects that are left in a released context count too.
 	m = must.Get(cudaemu.New(cudaemu.Config{}))
@@ -141,8 +139,7 @@ func TestInjection(t *testing.T) {
 	}
 	e.stream(0)
 	e.use(1)
-	_, err := e.StreamCreate(0, 0)
-	e.is(err, cuda.ErrUnknown)
+	e.is(must.Err(e.StreamCreate(0, 0)), cuda.ErrUnknown)
 
 	e.use(0)
 	f := e.kernel("nothing")
@@ -173,10 +170,8 @@ func TestLostDevice(t *testing.T) {
 		launch(e, "await", 0, &waitArgs{p}) // it would wait for ever
 		time.AfterFunc(5*time.Millisecond, func() { e.LoseDevice(0, r) })
 		e.is(e.CtxSynchronize(), r)
-		_, err := e.MemAlloc(1)
-		e.is(err, r)
-		_, err = e.DeviceGetName(0)
-		e.is(err, r)
+		e.is(must.Err(e.MemAlloc(1)), r)
+		e.is(must.Err(e.DeviceGetName(0)), r)
 		e.use(1)
 		require.NotZero(t, e.alloc(64, true), "the other device goes on")
 	}

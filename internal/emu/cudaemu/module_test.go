@@ -86,8 +86,7 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, 256, n)
 	n = must.Get(e.FuncGetAttribute(cuda.FuncMaxDynamicShared, box))
 	require.Equal(t, 48<<10-256, n)
-	_, err := e.FuncGetAttribute(99, box)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.FuncGetAttribute(99, box)), cuda.ErrInvalidValue)
 	e.is(e.FuncSetAttribute(box, cuda.FuncMaxDynamicShared, 227<<10), cuda.ErrInvalidValue)
 	e.ok(e.FuncSetAttribute(box, cuda.FuncMaxDynamicShared, 227<<10-256))
 

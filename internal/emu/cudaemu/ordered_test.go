@@ -71,8 +71,7 @@ func TestOrderedRoom(t *testing.T) {
 	s := e.stream(cuda.StreamNonBlocking)
 	for range 5 {
 		p := must.Get(e.MemAllocAsync(1<<20, s))
-		_, err := e.MemAllocAsync(1, s)
-		e.is(err, cuda.ErrOutOfMemory)
+		e.is(must.Err(e.MemAllocAsync(1, s)), cuda.ErrOutOfMemory)
 		e.ok(e.MemFreeAsync(p, s))
 	}
 	e.ok(e.CtxSynchronize())

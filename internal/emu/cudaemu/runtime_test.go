@@ -99,15 +99,13 @@ func TestReset(t *testing.T) {
 
 // Each attribute of CUDA 13 has a value, and a kind of GPU has its own.
 func TestKinds(t *testing.T) {
-	_, err := cudaemu.Kind("b300")
-	require.ErrorContains(t, err, "known are a100, h100, h200, l4, t4, v100")
+	require.ErrorContains(t, must.Err(cudaemu.Kind("b300")), "known are a100, h100, h200, l4, t4, v100")
 	d := must.Get(cudaemu.Kind("A100"))
 	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{d}})
 	for a := cuda.DeviceAttribute(1); a < 147; a++ {
 		must.Get(e.DeviceGetAttribute(a, 0))
 	}
-	_, err = e.DeviceGetAttribute(147, 0)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.DeviceGetAttribute(147, 0)), cuda.ErrInvalidValue)
 	sms := must.Get(e.DeviceGetAttribute(cuda.AttrMultiprocessorCount, 0))
 	require.Equal(t, 108, sms)
 	major := must.Get(e.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, 0))

@@ -37,15 +37,13 @@ func TestStore(t *testing.T) {
 		require.NoError(t, second.Retire(a))
 		retired = a
 		require.NotEqual(t, a, get(first.Alloc, 1000))
-		_, err := first.Alloc(1 << 50)
-		require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+		require.ErrorIs(t, must.Err(first.Alloc(1<<50)), cuda.ErrOutOfMemory)
 
 		type key struct{}
 		value := func(v int, err error) (int, error) {
 			return cuda.Stored(first, key{}, func() (int, error) { return v, err }, func(v int) error { ended = v; return nil })
 		}
-		_, err = value(1, errors.New("not yet"))
-		require.ErrorContains(t, err, "not yet")
+		require.ErrorContains(t, must.Err(value(1, errors.New("not yet"))), "not yet")
 		for v := 2; v < 4; v++ {
 			got := must.Get(value(v, nil))
 			require.Equal(t, 2, got)

@@ -113,13 +113,12 @@ func TestParseOutside(t *testing.T) {
 	tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 128;
 }
 `
-	_, err := Parse("k.ptx", []byte(text))
-	require.Error(t, err)
+	require.Error(t, must.Err(Parse("k.ptx", []byte(text))))
 	m := must.Get(ParseOutside("k.ptx", []byte(text)))
 	f := m.Func("k")
 	require.Equal(t, "k(.u64 x, .b8 s[24], .f32 f)", f.Signature())
 	require.Equal(t, 36, f.ParamBytes)
 	require.Equal(t, 128, f.LaunchBound())
-	_, err = ParseOutside("k.ptx", []byte(text[:len(text)-3]))
+	_, err := ParseOutside("k.ptx", []byte(text[:len(text)-3]))
 	require.ErrorContains(t, err, "k.ptx:8:1: a function without its end, expected }")
 }

@@ -269,8 +269,7 @@ func TestRefusedModule(t *testing.T) {
 		{header + ".func (.param .u32 r) f() {} .entry k() { call f; }", "0 results of “f”, expected 1"},
 		{header + ".func f(.param .u32 a) {} .entry k() { .reg .b64 r; call f, (r); }", "or of another size"},
 	} {
-		_, err := Parse("k.ptx", []byte(c.text))
-		require.ErrorContains(t, err, c.want, c.text)
+		require.ErrorContains(t, must.Err(Parse("k.ptx", []byte(c.text))), c.want, c.text)
 	}
 }
 

@@ -231,8 +231,7 @@ func testForkJoin(e *env) {
 	e.noErr(e.d.EventRecord(fork, a))
 	e.noErr(e.d.StreamWaitEvent(b, fork, 0))
 	e.noErr(e.d.MemsetD8Async(p, 1, 4, b))
-	_, err := e.d.StreamEndCapture(a)
-	e.is(err, cuda.ErrStreamCaptureUnjoined)
+	e.is(must.Err(e.d.StreamEndCapture(a)), cuda.ErrStreamCaptureUnjoined)
 	status = must.Get(e.d.StreamIsCapturing(a))
 	require.Equal(e, cuda.CaptureNone, status)
 
@@ -240,8 +239,7 @@ func testForkJoin(e *env) {
 	e.noErr(e.d.EventRecord(fork, b))
 	e.noErr(e.d.StreamBeginCapture(a, cuda.CaptureThreadLocal))
 	e.is(e.d.StreamWaitEvent(a, fork, 0), cuda.ErrStreamCaptureIsolation)
-	_, err = e.d.StreamEndCapture(a)
-	e.is(err, cuda.ErrStreamCaptureInvalidated)
+	e.is(must.Err(e.d.StreamEndCapture(a)), cuda.ErrStreamCaptureInvalidated)
 }
 
 // testForbidden makes calls in a capture that would wait for captured work, which nobody does.
@@ -261,11 +259,10 @@ func testForbidden(e *env) {
 
 	for name, f := range map[string]func() error{
 		"synchronize": func() error { return e.d.StreamSynchronize(s) },
-		"query":       func() error { _, err := e.d.StreamQuery(s); return err },
+		"query":       func() error { return must.Err(e.d.StreamQuery(s)) },
 		"event of it": func() error {
 			e.noErr(e.d.EventRecord(ev, s))
-			_, err := e.d.EventQuery(ev)
-			return err
+			return must.Err(e.d.EventQuery(ev))
 		},
 	} {
 		e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal))
@@ -291,8 +288,7 @@ func testForbidden(e *env) {
 	e.noErr(e.d.GraphDestroy(g))
 
 	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureGlobal))
-	_, err = e.d.MemAlloc(64)
-	e.is(err, cuda.ErrStreamCaptureUnsupported)
+	e.is(must.Err(e.d.MemAlloc(64)), cuda.ErrStreamCaptureUnsupported)
 	if g, err := e.d.StreamEndCapture(s); err == nil {
 		e.noErr(e.d.GraphDestroy(g))
 	} else {

@@ -36,12 +36,9 @@ func testDevices(e *env) {
 	}
 	require.Len(e, uuids, n, "each device has a UUID of its own")
 
-	_, err := e.d.DeviceGet(n)
-	e.is(err, cuda.ErrInvalidDevice)
-	_, err = e.d.DeviceGetName(cuda.Device(n))
-	e.is(err, cuda.ErrInvalidDevice)
-	_, err = e.d.DevicePrimaryCtxRetain(cuda.Device(n))
-	e.is(err, cuda.ErrInvalidDevice)
+	e.is(must.Err(e.d.DeviceGet(n)), cuda.ErrInvalidDevice)
+	e.is(must.Err(e.d.DeviceGetName(cuda.Device(n))), cuda.ErrInvalidDevice)
+	e.is(must.Err(e.d.DevicePrimaryCtxRetain(cuda.Device(n))), cuda.ErrInvalidDevice)
 }
 
 func testCurrent(e *env) {
@@ -74,21 +71,15 @@ func testNoContext(e *env) {
 		_, err := e.d.CtxGetDevice()
 		e.is(err, cuda.ErrInvalidContext)
 		require.Contains(e, err.Error(), "With", "the remedy")
-		_, err = e.d.MemAlloc(64)
-		e.is(err, cuda.ErrInvalidContext)
-		_, err = e.d.MemHostAlloc(64, 0)
-		e.is(err, cuda.ErrInvalidContext)
-		_, err = e.d.StreamCreate(0, 0)
-		e.is(err, cuda.ErrInvalidContext)
-		_, err = e.d.EventCreate(0)
-		e.is(err, cuda.ErrInvalidContext)
-		_, err = e.d.ModuleLoadData([]byte(kernels))
-		e.is(err, cuda.ErrInvalidContext)
+		e.is(must.Err(e.d.MemAlloc(64)), cuda.ErrInvalidContext)
+		e.is(must.Err(e.d.MemHostAlloc(64, 0)), cuda.ErrInvalidContext)
+		e.is(must.Err(e.d.StreamCreate(0, 0)), cuda.ErrInvalidContext)
+		e.is(must.Err(e.d.EventCreate(0)), cuda.ErrInvalidContext)
+		e.is(must.Err(e.d.ModuleLoadData([]byte(kernels))), cuda.ErrInvalidContext)
 		_, _, err = e.d.MemGetInfo()
 		e.is(err, cuda.ErrInvalidContext)
 		e.is(e.d.CtxSynchronize(), cuda.ErrInvalidContext)
-		_, err = e.d.CtxPopCurrent()
-		e.is(err, cuda.ErrInvalidContext)
+		e.is(must.Err(e.d.CtxPopCurrent()), cuda.ErrInvalidContext)
 
 		// A stream and an address have a context of their own: none need be current.
 		e.noErr(e.d.StreamSynchronize(s))

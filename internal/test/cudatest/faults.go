@@ -38,8 +38,7 @@ func childFault(e *env, arg string) {
 	e.is(err, want...)
 	require.Contains(e, err.Error(), fmt.Sprintf("device %d", e.dev))
 	require.Contains(e, err.Error(), "process", "the remedy: only a new process helps")
-	_, err = e.d.MemAlloc(64)
-	e.is(err, want...) // the context is dead
+	e.is(must.Err(e.d.MemAlloc(64)), want...) // the context is dead
 	e.is(e.d.MemFree(p), want...)
 }
 

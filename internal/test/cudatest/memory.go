@@ -35,17 +35,15 @@ func testDeviceMemory(e *env) {
 // that are no memory at all are not tried with MemcpyAsync: with unified
 // addressing the real driver takes them for memory of the host and crashes.
 func testBadMemory(e *env) {
-	_, err := e.d.MemAlloc(0)
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.d.MemAlloc(tooMuch)
+	e.is(must.Err(e.d.MemAlloc(0)), cuda.ErrInvalidValue)
+	_, err := e.d.MemAlloc(tooMuch)
 	e.is(err, cuda.ErrOutOfMemory)
 	require.Contains(e, err.Error(), "free", "how much there is")
 
 	host := make([]byte, 64)
 	hostAddr := uintptr(unsafe.Pointer(&host[0]))
 	e.is(e.d.MemFree(hostAddr), cuda.ErrInvalidValue)
-	_, err = e.d.PointerGetAttribute(cuda.PointerMemoryType, hostAddr)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.d.PointerGetAttribute(cuda.PointerMemoryType, hostAddr)), cuda.ErrInvalidValue)
 	_, _, err = e.d.MemGetAddressRange(hostAddr)
 	e.is(err, cuda.ErrNotFound, cuda.ErrInvalidValue)
 	e.is(e.d.MemFreeHost(hostAddr), cuda.ErrInvalidValue)

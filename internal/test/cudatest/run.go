@@ -26,8 +26,7 @@ func Run(t *testing.T, open func(t testing.TB) cuda.Driver) {
 		return
 	}
 	// The context is retained all the time, so that it is not made anew for each test.
-	_, err := d.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
+	require.NoError(t, must.Err(d.DevicePrimaryCtxRetain(0)))
 	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(0)) })
 
 	for _, test := range []struct {

@@ -143,8 +143,7 @@ func testEvents(e *env) {
 	e.noErr(e.d.EventRecordWithFlags(ev, s, 0))
 	done = must.Get(e.d.EventQuery(ev))
 	require.False(e, done)
-	_, err := e.d.EventElapsedTime(start, ev)
-	e.is(err, cuda.ErrNotReady)
+	e.is(must.Err(e.d.EventElapsedTime(start, ev)), cuda.ErrNotReady)
 	e.noErr(e.d.EventSynchronize(start))
 	time.Sleep(5 * time.Millisecond)
 	g.set(1)
@@ -158,12 +157,9 @@ func testEvents(e *env) {
 	quick := e.event(cuda.EventDisableTiming | cuda.EventBlockingSync)
 	e.noErr(e.d.EventRecord(quick, s))
 	e.noErr(e.d.EventSynchronize(quick))
-	_, err = e.d.EventElapsedTime(start, quick)
-	e.is(err, cuda.ErrInvalidHandle)
-	_, err = e.d.EventElapsedTime(start, e.event(cuda.EventDefault))
-	e.is(err, cuda.ErrInvalidHandle) // never recorded
-	_, err = e.d.EventCreate(cuda.EventInterprocess)
-	e.is(err, cuda.ErrInvalidValue) // needs DisableTiming
+	e.is(must.Err(e.d.EventElapsedTime(start, quick)), cuda.ErrInvalidHandle)
+	e.is(must.Err(e.d.EventElapsedTime(start, e.event(cuda.EventDefault))), cuda.ErrInvalidHandle) // never recorded
+	e.is(must.Err(e.d.EventCreate(cuda.EventInterprocess)), cuda.ErrInvalidValue)                  // needs DisableTiming
 }
 
 func testStreamsBetween(e *env) {
@@ -255,8 +251,7 @@ func testStreamIDs(e *env) {
 		s := must.Get(e.d.StreamCreate(cuda.StreamNonBlocking, 0))
 		fresh(s)
 		e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureRelaxed))
-		_, err := e.d.StreamGetId(s)
-		e.is(err, cuda.ErrStreamCaptureUnsupported)
+		e.is(must.Err(e.d.StreamGetId(s)), cuda.ErrStreamCaptureUnsupported)
 		if g, err := e.d.StreamEndCapture(s); err == nil {
 			e.noErr(e.d.GraphDestroy(g))
 		}

@@ -21,3 +21,6 @@ func Get[T any](v T, err error) T {
 	}
 	return v
 }
+
+// Err returns the error of a call whose result does not matter.
+func Err(_ any, err error) error { return err }
