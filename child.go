@@ -67,6 +67,13 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	return nil, e
 }
 
+// stayAway tells those that wait where a rank was to join them that it does not come, and who is to blame.
+func stayAway(cfg Config, culprit int, why error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(&bootstrap.Failure{Rank: cfg.Rank, Culprits: []int{culprit}, Reason: why.Error()})
+	_, _ = bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, cfg.join())
+}
+
 // madeOf tells tests of a communicator that was made of another one, and when it is closed.
 func (c *Comm) madeOf(parent *Comm, op string) *Comm {
 	quiet, closed := c.quiet, opened.Tell(parent.unbound, c, op)

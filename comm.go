@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	tracer "runtime/trace"
 	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/gpucomm"
 	"github.com/ringo-go/ringo/core/gpupaths"
 	"github.com/ringo-go/ringo/core/hostcomm"
@@ -51,7 +49,6 @@ type membership struct {
 
 	queue  queue
 	closed atomic.Bool
-	spare  spare // of composites; whose turn it is has it
 	past   func() HistoryRecord
 	quiet  func() // stops listening for Config.HistorySignal, and tells package opened
 }
@@ -78,143 +75,8 @@ func (c *Comm) Size() int {
 	return c.life.Size
 }
 
-// Do carries out a call and returns when this rank's part is done: its result
-// is complete and its memory is the caller's again. On a GPU it returns when the
-// call is queued on its stream; see Synchronize. It allocates nothing after the
-// first call of a kind. An error is an *Error; one that wraps ErrInvalid or
-// ErrUnsupported leaves the communicator usable, any other ends it on all ranks.
-func (c *Comm) Do(call *Call) error {
-	if err := c.absent("Do"); err != nil {
-		return err
-	}
-	if c.ctx != nil {
-		return c.DoContext(c.ctx, call)
-	}
-	if err := c.check(call); err != nil {
-		return c.life.Locate(call, 0, err, nil)
-	}
-	busy := c.queue.busy()
-	switch {
-	case !busy && c.life.Turn.TryLock():
-		return c.life.Told(c.carryOn(call))
-	case call.Timeout > 0:
-		return c.doBehind(context.Background(), call)
-	case busy && !call.OnThread() && !c.captures(call):
-		started := *call
-		return c.start(newPending(c.life, &started)).Wait()
-	}
-	if err := c.lock(context.Background()); err != nil {
-		return c.life.Told(c.life.Locate(call, 0, err, nil))
-	}
-	return c.life.Told(c.carryOn(call))
-}
-
-// lock takes the turn, behind all that this rank has begun.
-func (c *Comm) lock(ctx context.Context) error {
-	err := c.life.Turn.Inside()
-	if err == nil {
-		err = c.queue.drain(ctx)
-	}
-	if err == nil {
-		err = c.life.Turn.Lock(ctx)
-	}
-	return err
-}
-
-// inTurn calls f in this rank's turn, behind all that it has begun. If ctx ends before, inTurn returns at once and f is
-// called later: the other ranks make that call too, so it keeps its place.
-func (c *Comm) inTurn(ctx context.Context, f func() error) error {
-	if !c.queue.busy() {
-		return c.life.Turn.Keep(ctx, f)
-	}
-	p := newPending(c.life, nil)
-	p.begun, p.method = make(chan struct{}), f
-	c.start(p)
-	select {
-	case <-p.begun:
-	case <-p.done:
-	case <-ctx.Done():
-		return life.Behind(ctx)
-	}
-	return p.Wait()
-}
-
-// Start begins a call and returns at once; calls are carried out in the order
-// they were started. When as many are waiting as the queue holds (1024), Start
-// waits for space. While the call's stream is being captured, Start carries the
-// call out itself, after those that were started before: it is part of the graph.
-func (c *Comm) Start(call *Call) *Pending {
-	if err := c.absent("Start"); err != nil {
-		p := newPending(nil, call)
-		p.finish(err)
-		return p
-	}
-	err := c.over(c.ctx)
-	if err == nil {
-		err = c.check(call)
-	}
-	if err == nil && call.OnThread() {
-		err = fmt.Errorf("%w: the per-thread stream is this thread's, and what is started is queued by another: "+
-			"use Do, or a stream of your own", ErrInvalid)
-	}
-	if err != nil {
-		p := newPending(c.life, call)
-		p.finish(c.life.Locate(call, 0, err, nil))
-		return p
-	}
-	if c.captures(call) { // part of the graph only if queued before the capture ends
-		p := newPending(c.life, call)
-		if err = c.lock(context.Background()); err != nil {
-			p.finish(c.life.Locate(call, 0, err, nil))
-		} else {
-			p.finish(c.carryOn(call))
-		}
-		return p
-	}
-	if c.ctx == nil && call.Timeout == 0 {
-		return c.start(newPending(c.life, call))
-	}
-	bounded := *call
-	p := newPending(c.life, &bounded)
-	ctx := c.ctx
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	p.limit, p.release = c.bound(ctx, call)
-	return c.start(p)
-}
-
-// start puts a checked call in the queue.
-func (c *Comm) start(p *Pending) *Pending {
-	err := c.life.Turn.Inside()
-	if err == nil {
-		err = c.queue.start(p)
-	}
-	if err != nil && p.call != nil {
-		err = c.life.Locate(p.call, 0, err, nil)
-	}
-	if err != nil {
-		p.finish(err)
-	}
-	return p
-}
-
-// check finds what is wrong with a call that is in no Group.
-func (c *Comm) check(x *Call) error {
-	err := x.Check(c.life.Rank, c.life.Size)
-	if err == nil && x.Kind.Pairwise() && x.Peer == c.life.Rank {
-		err = call.CheckSelf([]*Call{x}, c.life.Rank)
-	}
-	return err
-}
-
 // onGPU reports whether GPU memory can be used.
 func (c *Comm) onGPU() bool { return built.GPU && c.noGPU == "" }
-
-// captures reports whether a call's stream is being captured.
-func (c *Comm) captures(call *Call) bool {
-	return c.onGPU() && call.OnDevice() && c.gpu.Capturing(call.Stream)
-}
 
 // Prepare loads and allocates what a call on GPU memory needs, as its kernels, and carries
 // nothing out: Do only queues the call then. Without it the first call of a kind, type and
@@ -237,62 +99,6 @@ func (c *Comm) Prepare(call *Call) error {
 	}
 	defer c.life.Turn.Unlock()
 	return c.gpu.Prepare(call)
-}
-
-// carryOut carries out what was started when its turn comes.
-func (c *Comm) carryOut(p *Pending) error {
-	if p.limit == nil {
-		if err := c.life.Turn.Lock(context.Background()); err != nil {
-			return err
-		}
-	} else if err := c.life.Turn.Lock(p.limit.ctx); err != nil {
-		return c.missed(p.call, p.limit, err)
-	} else if err = p.limit.begin(p.call); err != nil {
-		c.life.Turn.Unlock()
-		return err
-	}
-	if p.method != nil {
-		defer c.life.Turn.Unlock()
-		close(p.begun)
-		return p.method()
-	}
-	return c.carryOn(p.call)
-}
-
-// carryOn does a checked call, whose turn has come. An execution trace of the program has a region of it.
-func (c *Comm) carryOn(call *Call) error {
-	if tracer.IsEnabled() {
-		defer tracer.StartRegion(context.Background(), call.Kind.String()).End()
-	}
-	ended := false
-	defer c.leaveTurn(call, &ended)
-	err := c.half(call)
-	ended = true
-	return err
-}
-
-// leaveTurn ends a turn, also of an operation that panicked (a user's operator may): then the
-// communicator ends, for the other ranks wait in that operation.
-func (c *Comm) leaveTurn(call *Call, ended *bool) {
-	if !*ended {
-		c.life.Abort(fmt.Errorf("%s panicked", call.Kind))
-	}
-	c.life.Turn.Unlock()
-}
-
-// half gives a call to the half of the communicator that its memory belongs to. The caller holds the turn.
-func (c *Comm) half(call *Call) error {
-	switch {
-	case c.stillborn:
-		return c.life.Begin(call, nil)
-	case call.Kind.Composite():
-		return c.composite(call)
-	case !call.OnDevice():
-		return c.host.Do(call)
-	case !c.onGPU():
-		return c.life.Locate(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU), nil)
-	}
-	return c.gpu.Do(call)
 }
 
 // Abort ends all operations of the communicator, here and on all other ranks,

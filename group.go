@@ -302,8 +302,14 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 	if err := c.lockAll(calls); err != nil {
 		return 0, err
 	}
-	ended := false
-	defer c.leaveTurn(calls[0], &ended)
+	err = errPanicked
+	defer func() { c.leave(calls[0], err) }()
+	done, err = carryAll(c, calls, all)
+	return done, err
+}
+
+// carryAll is together while the turn is held.
+func carryAll(c *Comm, calls []*Call, all bool) (done int, err error) {
 	for next := calls; len(next) > 0 && err == nil && (all || done == 0); next = calls[done:] {
 		n := sideBySide(c, next)
 		switch {
@@ -320,7 +326,6 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 		}
 		done += n
 	}
-	ended = true
 	return done, err
 }
 
@@ -335,12 +340,10 @@ func (c *Comm) lockAll(calls []*Call) error {
 			first = x
 		}
 	}
-	l, release := c.bound(context.Background(), first)
-	defer release()
-	if err := c.lock(l.ctx); err != nil {
-		return c.missed(first, l, err)
-	}
-	return nil
+	l := newLimit(context.Background(), c.life, first)
+	defer l.release()
+	bounded := *first
+	return c.take(l, &bounded, true)
 }
 
 // empty keeps the memory of the group for the next time.

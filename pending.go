@@ -3,8 +3,10 @@ package ringo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/fifo"
@@ -19,8 +21,7 @@ type Pending struct {
 	done chan struct{}
 	err  error
 
-	limit   *limit // nil for none
-	release func() // gives back what watches it, nil for nothing
+	limit *limit // nil for none
 
 	method func() error  // in place of a call, see Comm.inTurn
 	begun  chan struct{} // closed when the turn of method has come
@@ -32,8 +33,8 @@ func newPending(l *life.Life, call *Call) *Pending {
 
 func (p *Pending) finish(err error) {
 	p.err = err
-	if p.release != nil {
-		p.release()
+	if p.limit != nil {
+		p.limit.release()
 	}
 	close(p.done)
 }
@@ -147,4 +148,62 @@ func (q *queue) close() {
 		w.Close()
 		q.carrier.Wait()
 	}
+}
+
+// A limit is the time until which a call, and the calls that it waits behind, may take.
+type limit struct {
+	life    *life.Life
+	ctx     context.Context
+	release func()       // is called when the call has ended
+	begun   atomic.Bool  // the call has its turn, or the limit has passed before
+	miss    func() error // ends the communicator, since the limit has passed before
+}
+
+// newLimit makes a call end when ctx does or its Timeout has passed: at the limit, or by an abort of the communicator.
+func newLimit(ctx context.Context, of *life.Life, call *Call) *limit {
+	cancel := func() {}
+	if call.Timeout > 0 && !call.OnDevice() {
+		ctx, cancel = context.WithTimeout(ctx, call.Timeout)
+	}
+	name := call.Kind.String()
+	l := &limit{life: of, ctx: ctx, miss: sync.OnceValue(func() error {
+		return of.FailIn(name,
+			fmt.Errorf("%w before the call's turn came: what this rank has begun before is still under way", ErrTimeout))
+	})}
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			of.Abort(context.Cause(ctx))
+		} else if l.begun.CompareAndSwap(false, true) { // else the call finds out whom it has waited for
+			l.miss()
+		}
+	})
+	l.release = func() {
+		stop()
+		cancel()
+	}
+	return l
+}
+
+// missed is the error of a call whose turn did not come.
+func (l *limit) missed(call *Call, err error) error {
+	switch {
+	case l.ctx.Err() == nil: // see Turn.Inside
+		return l.life.Locate(call, 0, err, nil)
+	case errors.Is(l.ctx.Err(), context.DeadlineExceeded):
+		l.begun.Store(true)
+		return l.miss()
+	}
+	l.life.Abort(context.Cause(l.ctx))
+	return l.life.Begin(call, nil)
+}
+
+// begin makes the waits of a call, whose turn has come, end at the limit.
+func (l *limit) begin(call *Call) error {
+	if !l.begun.CompareAndSwap(false, true) {
+		return l.miss()
+	}
+	if end, ok := l.ctx.Deadline(); ok {
+		call.Timeout = max(time.Until(end), 1)
+	}
+	return nil
 }

@@ -129,13 +129,6 @@ func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, err
 	return c.openChild(ctx, "Grow", cfg, members)
 }
 
-// stayAway tells those that wait where a rank was to join them that it does not come, and who is to blame.
-func stayAway(cfg Config, culprit int, why error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(&bootstrap.Failure{Rank: cfg.Rank, Culprits: []int{culprit}, Reason: why.Error()})
-	_, _ = bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, cfg.join())
-}
-
 // growAt agrees with all ranks on where the larger communicator meets. The turn is held.
 func growAt(ctx context.Context, c *Comm, id *bootstrap.ID, size int) (meet bootstrap.ID, err error) {
 	if err := c.life.Refuse(); err != nil {

@@ -17,7 +17,7 @@ import (
 // disturbance of the machine affects all of them. The median of the repetitions counts, and of several variants of a
 // peer the one with the least median, size by size.
 func compare(ctx context.Context, cfg *Config) error {
-	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{},
+	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{},
 		refused: map[string]bool{}}
 	c.build(ctx)
 	dir, err := trusted.MkdirTemp("", "ringo-bench-")
@@ -88,7 +88,7 @@ func (c *comparison) measureOurs(ctx context.Context, file string) (*Report, err
 		return nil, err
 	}
 	for _, row := range ours.Rows {
-		c.samples.add("ringo", "", row)
+		c.samples.add("", row)
 	}
 	return ours, nil
 }
@@ -114,7 +114,7 @@ func (c *comparison) measure(ctx context.Context, name string, tcp bool) error {
 				c.note("%s: %v", what, err)
 			}
 			for _, row := range rows {
-				c.samples.add(name, v.name, row)
+				c.samples.add(v.name, row)
 			}
 		}
 	}

@@ -175,13 +175,12 @@ func TestTermsStandBesideTheRatio(t *testing.T) {
 	var out, complaints bytes.Buffer
 	cfg.Stdout, cfg.Stderr = &out, &complaints
 	s := oneSeries("allreduce", 2)
-	c := &comparison{cfg: cfg, plan: []series{*s}, binaries: map[string]string{"openmpi": "x", "gloo": "x"},
-		samples: samples{}}
+	c := &comparison{cfg: cfg, plan: []series{*s}, binaries: map[string]string{"openmpi": "x", "gloo": "x"}}
 	row := Row{Program: "ringo", Collective: "allreduce", Size: 8, Count: 2, Type: "float32", Op: "sum", Root: -1,
 		OutOfPlace: measure(s.Collective, 8, 2, 1, 1)}
 	for _, name := range []string{"ringo", "openmpi", "gloo"} {
 		row.Program = name
-		c.samples.add(name, "", row)
+		c.samples.add("", row)
 	}
 	row.Program = "ringo"
 	require.NoError(t, c.finish(&Report{Ranks: 2, Transport: "unix", Rows: []Row{row}}))

@@ -51,6 +51,18 @@ func openDevice(t *testing.T) (*watched, *gpu.Device) {
 	return d, dev
 }
 
+// openLoad is a Load and a stream on a device.
+func openLoad(t *testing.T) (*watched, *gpu.Device, *meter.Load, gpu.Stream) {
+	d, dev := openDevice(t)
+	l, err := meter.NewLoad(dev)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.DestroyStream(s)) })
+	return d, dev, l, s
+}
+
 // Constants of multiply, under the same names as in kernels/cuda/meter.cu.
 const (
 	threads = 256
@@ -84,14 +96,8 @@ func sum(thread, rounds int) float32 {
 
 // Every thread of every block of every wave does all rounds.
 func TestLoad(t *testing.T) {
-	d, dev := openDevice(t)
-	l, err := meter.NewLoad(dev)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
+	d, dev, l, s := openLoad(t)
 	require.Len(t, d.allocs, 1)
-	s, err := dev.NewStream()
-	require.NoError(t, err)
-	defer func() { require.NoError(t, dev.DestroyStream(s)) }()
 	const waves = 2
 	for _, rounds := range []int{0, 1, 3} {
 		require.NoError(t, l.Launch(s, waves, rounds))
@@ -108,13 +114,7 @@ func TestLoad(t *testing.T) {
 
 // A block has a multiprocessor to itself: nothing that needs shared memory fits beside it.
 func TestBlockIsAlone(t *testing.T) {
-	d, dev := openDevice(t)
-	l, err := meter.NewLoad(dev)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	s, err := dev.NewStream()
-	require.NoError(t, err)
-	defer func() { require.NoError(t, dev.DestroyStream(s)) }()
+	d, dev, l, s := openLoad(t)
 	require.NoError(t, l.Launch(s, 1, 0))
 	require.NoError(t, dev.Synchronize(s))
 	require.NoError(t, dev.With(func() error {

@@ -17,16 +17,10 @@ import (
 // A product is one block a multiprocessor, which does its depth, and leaves room for a block of one warp
 // and 5 KB of shared memory.
 func TestProduct(t *testing.T) {
-	d, dev := openDevice(t)
-	l, err := meter.NewLoad(dev)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
+	d, dev, l, s := openLoad(t)
 	p, err := meter.NewProduct(l, "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, p.Close()) }()
-	s, err := dev.NewStream()
-	require.NoError(t, err)
-	defer func() { require.NoError(t, dev.DestroyStream(s)) }()
 	require.NoError(t, p.Shape(64, 3))
 	require.NoError(t, p.Launch(s))
 	require.NoError(t, p.Shape(64, 2))
@@ -54,10 +48,7 @@ func TestProduct(t *testing.T) {
 
 // A file of cuBLASLt that is named has to be there, on a GPU; the emulator has no use for it.
 func TestProductNames(t *testing.T) {
-	_, dev := openDevice(t)
-	l, err := meter.NewLoad(dev)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
+	_, _, l, _ := openLoad(t)
 	p, err := meter.NewProduct(l, filepath.Join(t.TempDir(), "none.so"))
 	if gputest.OnGPU() {
 		require.ErrorContains(t, err, "none.so")

@@ -8,27 +8,6 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// TestNorms measures calls with a norm on host memory and on emulated GPUs, in graphs too. Sizes are whole rows.
-func TestNorms(t *testing.T) {
-	for name, args := range map[string][]string{
-		"host":   {"-np", "3", "-transport", "inproc", "-d", "float16,bfloat16,float32"},
-		"GPUs":   {"-device", "emu", "-g", "2", "-d", "bfloat16"},
-		"graphs": {"-device", "emu", "-g", "2", "-d", "float32", "-G", "2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, out := measureHere(t, append(args, "allreduce", "reducescatter", "-row", "240", "-b", "8", "-e", "1K",
-				"-f", "5")...)
-			require.Zero(t, r.Wrong())
-			require.NotEmpty(t, r.Rows)
-			for _, row := range r.Rows {
-				require.Zero(t, row.Size%240, "%+v", row)
-				require.NotNil(t, row.InPlace.Wrong)
-			}
-			require.Contains(t, out, "# residual, RMSNorm and weight follow, of rows of 240, in the same call\n")
-		})
-	}
-}
-
 // TestWrongRowsAreFound: each wrong element of the sums and of the normed rows counts.
 func TestWrongRowsAreFound(t *testing.T) {
 	const n, count = 2, 16

@@ -249,12 +249,7 @@ func parsePeerRow(line, name string, s *series, n int) (row Row, err error) {
 	if count < 0 || iterations < 1 || !(outUS >= 0) || math.IsInf(outUS, 0) || math.IsNaN(inUS) || math.IsInf(inUS, 0) {
 		return row, fmt.Errorf("%q makes no sense", line)
 	}
-	size := s.Size(count, n, s.typ.Size())
-	row = Row{
-		Program: name, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(),
-		Root:       s.rootNumber(),
-		OutOfPlace: measure(s.Collective, size, n, outUS, iterations),
-	}
+	row = s.row(name, count, n, outUS, iterations)
 	if len(f) == 7 {
 		most, err1 := strconv.ParseFloat(f[5], 64)
 		rms, err2 := strconv.ParseFloat(f[6], 64)
@@ -264,7 +259,7 @@ func parsePeerRow(line, name string, s *series, n int) (row Row, err error) {
 		row.Error = &Deviation{Max: most, RMS: rms}
 	}
 	if inUS >= 0 && s.InPlace {
-		row.InPlace = measure(s.Collective, size, n, inUS, iterations)
+		row.InPlace = measure(s.Collective, row.Size, n, inUS, iterations)
 	}
 	return row, nil
 }

@@ -123,16 +123,16 @@ func TestPeerAbsent(t *testing.T) {
 
 func TestMedianOfVariants(t *testing.T) {
 	c, _ := find("allreduce")
-	s := samples{}
+	var s samples
 	row := func(us float64) Row {
 		return Row{Program: "openmpi", Collective: "allreduce", Size: 4096, Count: 1024, Type: "float32", Op: "sum", Root: -1,
 			OutOfPlace: measure(c, 4096, 4, us, 1), InPlace: measure(c, 4096, 4, 10-us, 1)}
 	}
 	for _, us := range []float64{5, 9, 6} {
-		s.add("openmpi", "a", row(us))
+		s.add("a", row(us))
 	}
 	for _, us := range []float64{7, 1, 8, 3} {
-		s.add("openmpi", "b", row(us))
+		s.add("b", row(us))
 	}
 	best := s.best("openmpi", row(0), 4)
 	require.Equal(t, 5.0, best.OutOfPlace.Time, "median of 1 3 7 8")

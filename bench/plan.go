@@ -30,6 +30,13 @@ func (s *series) rootNumber() int {
 	return -1
 }
 
+// row is a program's row of the series on n ranks, with the time of an operation out of place.
+func (s *series) row(program string, count, n int, us float64, iterations int) Row {
+	size := s.Size(count, n, s.typ.Size())
+	return Row{Program: program, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(),
+		Root: s.rootNumber(), OutOfPlace: measure(s.Collective, size, n, us, iterations)}
+}
+
 // plan lists everything to be measured on n ranks, in order.
 func (c *Config) plan(n int) []series {
 	sizes, _ := c.Sizes()

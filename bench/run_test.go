@@ -53,66 +53,82 @@ func measureHere(t *testing.T, args ...string) (*Report, string) {
 	return r, out.String()
 }
 
-func TestRunInProcess(t *testing.T) {
-	tier.Long(t)
-	r, out := measureHere(t, "all", "-np", "3", "-transport", "inproc", "-d", "all", "-o", "all", "-b", "0", "-e", "1000",
-		"-f", "100", "-r", "-1")
-	require.Equal(t, 3, r.Ranks)
-	require.Equal(t, 1, r.Processes)
-	require.Equal(t, "inproc", r.Transport)
-	require.Zero(t, r.Wrong())
-	require.Greater(t, len(r.Rows), 500)
-	for _, row := range r.Rows {
-		require.NotNil(t, row.OutOfPlace.Wrong, "%+v", row)
-	}
-	require.Contains(t, out, "# Out of bounds values : 0 OK")
-}
+// TestRuns: all results are right, whatever carries the ranks, and the report and the output say how it was.
+func TestRuns(t *testing.T) {
+	gpus := "-device emu -b 4K -e 4K -d bfloat16 -R 1 all "
+	for _, c := range []struct {
+		name, args string
+		when       func(testing.TB)
+		says       string // a line of the output
+		check      func(t *testing.T, r *Report)
+	}{
+		{"everything", "all -np 3 -transport inproc -d all -o all -b 0 -e 1000 -f 100 -r -1", tier.Long,
+			"Out of bounds values : 0 OK", func(t *testing.T, r *Report) {
+				require.Equal(t, []any{3, 1, "inproc"}, []any{r.Ranks, r.Processes, r.Transport})
+				require.Greater(t, len(r.Rows), 500)
+				for _, row := range r.Rows {
+					require.NotNil(t, row.OutOfPlace.Wrong, "%+v", row)
+				}
+			}},
+		{"auto", "allreduce -np 2 -b 0 -e 64K -f 64", nil, "allreduce", nil},
+		{"socket", "allreduce sendrecv -np 2 -transport socket -b 0 -e 64K -f 64", nil, "sendrecv", nil},
+		{"tcp", "alltoall -np 3 -transport tcp -b 0 -e 64K -f 64", nil, "alltoall",
+			func(t *testing.T, r *Report) { require.Equal(t, "tcp", r.Transport) }},
+		{"many a process", "allgather -np 2 -g 2 -b 0 -e 64K -f 64", nil, "allgather", nil},
+		{"one", "all -np 1 -b 0 -e 64K -f 64", nil, "sendrecv", nil},
 
-func TestRunProcesses(t *testing.T) {
-	for name, args := range map[string][]string{
-		"auto":           {"allreduce", "-np", "2"},
-		"socket":         {"allreduce", "sendrecv", "-np", "2", "-transport", "socket"},
-		"tcp":            {"alltoall", "-np", "3", "-transport", "tcp"},
-		"many a process": {"allgather", "-np", "2", "-g", "2"},
-		"one":            {"all", "-np", "1"},
+		{"registered, one process", gpus + "-g 3 -algo window -r 1 -G 2", tier.Long, "memory registered", registered(true)},
+		{"registered, two processes", gpus + "-np 2 -g 2 -algo window -r 3", tier.Heavy, "memory registered", registered(true)},
+		{"registered, copy engines", gpus + "-np 2 -g 2 -algo copies", tier.Heavy, "memory registered", registered(true)},
+		{"registered, out of reach", gpus + "-g 2 -algo window -transport shm", tier.Long,
+			"memory not registered: ranks 0 and 1 do not reach each other's memory", registered(false)},
+
+		{"groups", "all -np 2 -transport inproc -b 0 -e 100 -m 5 -f 10 -r 1", nil,
+			"groups of 5 operations; times are of one", nil},
+		{"groups on GPUs", "all -g 2 -device emu -b 8 -e 100 -m 5 -f 10 -r 1", nil,
+			"groups of 5 operations; times are of one", nil},
+		{"groups in graphs", "allreduce -g 2 -device emu -b 8 -e 8 -G 2 -R 1 -m 5", nil,
+			"groups of 5 operations; times are of one", nil},
+
+		{"norms", "-np 3 -transport inproc -d float16,bfloat16,float32" + norms, nil, normsSay, wholeRows},
+		{"norms on GPUs", "-device emu -g 2 -d bfloat16" + norms, nil, normsSay, wholeRows},
+		{"norms in graphs", "-device emu -g 2 -d float32 -G 2" + norms, nil, normsSay, wholeRows},
+
+		{"cost", "allreduce -np 1 -g 2 -device emu -b 8 -e 8", nil, "opened in ", func(t *testing.T, r *Report) {
+			require.Positive(t, r.Cost.Open)
+			require.Positive(t, r.Cost.First)
+			require.InDelta(t, 8, r.Cost.Memory, 4)
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r, out := measureHere(t, append(args, "-b", "0", "-e", "64K", "-f", "64")...)
+		t.Run(c.name, func(t *testing.T) {
+			if c.when != nil {
+				c.when(t)
+			}
+			r, out := measureHere(t, strings.Fields(c.args)...)
 			require.Zero(t, r.Wrong())
-			require.Equal(t, strings.Count(out, "float32"), len(r.Rows))
-			if name == "tcp" {
-				require.Equal(t, "tcp", r.Transport)
+			require.NotEmpty(t, r.Rows)
+			require.Contains(t, out, "# "+c.says)
+			if c.check != nil {
+				c.check(t, r)
 			}
 		})
 	}
 }
 
-// Registered memory gives the same results, in one process and in several, and the
-// report says when registering has no effect.
-func TestRunRegistered(t *testing.T) {
-	tier.Long(t)
-	type test struct {
-		name string
-		args []string
-	}
-	for _, c := range tier.Some(3, []test{
-		{"one process", []string{"-g", "3", "-algo", "window", "-r", "1", "-G", "2"}},
-		{"two processes", []string{"-np", "2", "-g", "2", "-algo", "window", "-r", "3"}},
-		{"copy engines", []string{"-np", "2", "-g", "2", "-algo", "copies"}},
-		{"out of reach", []string{"-g", "2", "-algo", "window", "-transport", "shm"}},
-	}) {
-		t.Run(c.name, func(t *testing.T) {
-			r, out := measureHere(t, append(c.args, "all", "-n", "2", "-w", "1", "-device", "emu", "-R", "1", "-b", "4K", "-e",
-				"4K", "-d", "bfloat16")...)
-			require.Zero(t, r.Wrong())
-			if c.name == "out of reach" {
-				require.False(t, r.Registered)
-				require.Contains(t, out, "# memory not registered: ranks 0 and 1 do not reach each other's memory")
-				return
-			}
-			require.True(t, r.Registered)
-			require.Contains(t, out, "# memory registered\n")
-		})
+func registered(want bool) func(t *testing.T, r *Report) {
+	return func(t *testing.T, r *Report) { require.Equal(t, want, r.Registered) }
+}
+
+// What calls with a norm are measured with and say; their sizes are whole rows.
+const (
+	norms    = " allreduce reducescatter -row 240 -b 8 -e 1K -f 5"
+	normsSay = "residual, RMSNorm and weight follow, of rows of 240, in the same call\n"
+)
+
+func wholeRows(t *testing.T, r *Report) {
+	for _, row := range r.Rows {
+		require.Zero(t, row.Size%240, "%+v", row)
+		require.NotNil(t, row.InPlace.Wrong)
 	}
 }
 
@@ -157,22 +173,6 @@ func TestWorkerFindsWrongResults(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, int64(1), wrong)
 			require.Equal(t, int64(1), w.wrong)
-		})
-	}
-}
-
-// Calls of a group have memory of their own as far as there is room, and all of it is
-// verified.
-func TestRunGroups(t *testing.T) {
-	for name, args := range map[string][]string{
-		"host":            {"all", "-np", "2", "-transport", "inproc", "-b", "0", "-e", "100"},
-		"GPUs":            {"all", "-g", "2", "-device", "emu", "-b", "8", "-e", "100"},
-		"graphs of a GPU": {"allreduce", "-g", "2", "-device", "emu", "-b", "8", "-e", "8", "-G", "2", "-R", "1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, out := measureHere(t, append(args, "-m", "5", "-f", "10", "-r", "1")...)
-			require.Zero(t, r.Wrong())
-			require.Contains(t, out, "# groups of 5 operations; times are of one\n")
 		})
 	}
 }

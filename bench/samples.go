@@ -1,30 +1,32 @@
 package bench
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// samples are the rows of all repetitions by program, variant and case.
-type samples map[string]map[string]map[rowKey][]Row
-
-func (s samples) add(program, variant string, r Row) {
-	if s[program] == nil {
-		s[program] = map[string]map[rowKey][]Row{}
-	}
-	if s[program][variant] == nil {
-		s[program][variant] = map[rowKey][]Row{}
-	}
-	s[program][variant][r.key()] = append(s[program][variant][r.key()], r)
+// A sample is a row of one repetition.
+type sample struct {
+	variant string // of the program
+	row     Row
 }
+
+type samples []sample
+
+func (s *samples) add(variant string, r Row) { *s = append(*s, sample{variant, r}) }
 
 // best is a program's row beside ours: medians of the repetitions, of the
 // variant that is fastest in each form; nil if there is none.
 func (s samples) best(program string, ours Row, n int) *Row {
-	var best *Row
-	for _, byCase := range s[program] {
-		rows := byCase[ours.key()]
-		if len(rows) == 0 {
-			continue
+	variants := map[string][]Row{}
+	for _, x := range s {
+		if x.row.Program == program && x.row.key() == ours.key() {
+			variants[x.variant] = append(variants[x.variant], x.row)
 		}
-		c, _ := find(ours.Collective)
+	}
+	c, _ := find(ours.Collective)
+	var best *Row
+	for _, rows := range variants {
 		r := rows[0]
 		r.OutOfPlace = median(rows, c, n, func(r Row) *Measure { return r.OutOfPlace })
 		r.InPlace = median(rows, c, n, func(r Row) *Measure { return r.InPlace })
@@ -56,15 +58,7 @@ func median(rows []Row, c Collective, n int, form func(Row) *Measure) *Measure {
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b *Measure) int {
-		switch {
-		case a.Time < b.Time:
-			return -1
-		case a.Time > b.Time:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b *Measure) int { return cmp.Compare(a.Time, b.Time) })
 	mid := *all[len(all)/2]
 	if len(all)%2 == 0 {
 		mid.Time = (mid.Time + all[len(all)/2-1].Time) / 2

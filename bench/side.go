@@ -53,11 +53,12 @@ func (s *contender) rows(ser *series, count int) (ours Row, others map[string]*R
 		if s.product != nil {
 			beside.Computing = s.product.Name()
 		}
-		row := x.row(ser, count, w.comm.Size(), each, beside)
+		row := ser.row(x.program, count, w.comm.Size(), beside.Alone.Time/float64(each), each) // of a collective alone
+		row.Beside, row.OutOfPlace.Min, row.OutOfPlace.Wrong = beside, beside.Alone.Min/float64(each), x.wrong
 		if x.program == "ringo" {
-			ours = *row
+			ours = row
 		} else {
-			others[x.program] = row
+			others[x.program] = &row
 		}
 	}
 	return ours, others, nil
@@ -144,16 +145,4 @@ func (s *contender) sides(ser *series, count int) (list []*side, each int, err e
 		}
 	}
 	return list, launches * batch * w.cfg.Group, nil
-}
-
-// row is the row of a program. Its Measure is of a collective alone.
-func (x *side) row(ser *series, count, ranks, each int, b *Beside) *Row {
-	size := ser.Size(count, ranks, ser.typ.Size())
-	r := &Row{
-		Program: x.program, Collective: ser.Name, Size: size, Count: count, Type: ser.typ.String(), Op: ser.opName(),
-		Root:       ser.rootNumber(),
-		OutOfPlace: measure(ser.Collective, size, ranks, b.Alone.Time/float64(each), each), Beside: b,
-	}
-	r.OutOfPlace.Min, r.OutOfPlace.Wrong = b.Alone.Min/float64(each), x.wrong
-	return r
 }

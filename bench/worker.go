@@ -178,32 +178,25 @@ func (w *worker) rows(s *series, count int) (Row, map[string]*Row, error) {
 		row, err := w.row("ringo", s, count)
 		return row, nil, err
 	}
-	all := samples{}
+	var all samples
+	var row Row
 	for rep := range w.cfg.Repetitions {
 		for _, program := range inTurn([]string{"ringo", "nccl"}, rep) {
-			row, err := w.row(program, s, count)
-			if err != nil {
+			var err error
+			if row, err = w.row(program, s, count); err != nil {
 				return row, nil, err
 			}
-			all.add(program, "", row)
+			all.add("", row)
 		}
 	}
 	n := w.comm.Size()
-	ours := all["ringo"][""]
-	var key rowKey
-	for key = range ours {
-	}
-	return *all.best("ringo", ours[key][0], n), map[string]*Row{"nccl": all.best("nccl", ours[key][0], n)}, nil
+	return *all.best("ringo", row, n), map[string]*Row{"nccl": all.best("nccl", row, n)}, nil
 }
 
 // row measures and verifies one operation of one program at one size.
 func (w *worker) row(program string, s *series, count int) (Row, error) {
 	n := w.comm.Size()
-	size := s.Size(count, n, s.typ.Size())
-	row := Row{
-		Program: program, Collective: s.Name, Size: size, Count: count,
-		Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
-	}
+	row := s.row(program, count, n, 0, 0)
 	for _, inPlace := range []bool{false, true} {
 		if inPlace && !s.InPlace {
 			continue
@@ -213,7 +206,7 @@ func (w *worker) row(program string, s *series, count int) (Row, error) {
 		if err != nil {
 			return row, err
 		}
-		m := measure(s.Collective, size, n, us, iterations)
+		m := measure(s.Collective, row.Size, n, us, iterations)
 		if w.cfg.Check {
 			wrong, err := w.verify(s, op)
 			if err != nil {

@@ -2,71 +2,51 @@ package bootstrap
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // ErrClosed is the error of a call on a closed Group.
 var ErrClosed = errors.New("group closed")
 
-// A Failure is the end of a group. A rank died; or it gave up and said why; or
-// the hub has found that the ranks cannot go on, because their calls differ,
-// others wait for a rank that has left, or an operation ran out of time.
-type Failure struct {
-	Rank   int    // that failed; -1 is a process that serves the hub and is no rank, or no single rank (Disagree, Late)
-	Died   bool   // its connection ended without goodbye
-	Reason string // the rank's own words, or how its death was seen; empty if the hub found the failure
+// What ranks and the hub tell each other of a group. Fields and methods: go doc ringo/bootstrap/rendezvous.
+type (
+	// A Failure is the end of a group. A rank died; or it gave up and said why; or the hub has found that the ranks cannot
+	// go on.
+	Failure = rendezvous.Failure
+	// A Position is a rank's progress in its sequence of collectives.
+	Position = rendezvous.Position
+	// A Need is the ranks without whose part a rank cannot end a collective.
+	Need = rendezvous.Need
+	// Messages count the Sends to a peer, or the Recvs from a peer, that a rank has begun.
+	Messages = rendezvous.Messages
+	// Called is a collective that a rank has begun.
+	Called = rendezvous.Called
+	// A Disagreement says that two ranks have begun different calls under one Number.
+	Disagreement = rendezvous.Disagreement
+	// A Differ is the first entry in which the Counts of two ranks differ.
+	Differ = rendezvous.Differ
+	// A Stopped is where a rank's operation was stopped.
+	Stopped = rendezvous.Stopped
+	// A Lateness is why an operation ran out of time.
+	Lateness = rendezvous.Lateness
+)
 
-	// Culprits are the ranks to blame, ascending, as far as is known: they died, left or gave up,
-	// make another call than most, or do not come. All ranks get the same list.
-	Culprits []int
-	// Candidates are, where there is no proof, the ranks of which some may be to blame, or the network between them.
-	Candidates []int
+// The Needs beside those of NeedOf.
+const (
+	Nobody   = rendezvous.Nobody
+	Everyone = rendezvous.Everyone
+)
 
-	Path     bool          // both Culprits live, and nothing passes between them
-	Disagree *Disagreement // two ranks have begun different calls
-	Left     bool          // Rank has left in order, and another waits in a later collective
-	Number   uint64        // with Left: the last collective that Rank had begun, 0 if none
-	Late     *Lateness     // an operation ran out of time
-}
+// NeedOf is the Need of one rank's part.
+func NeedOf(rank int) Need { return rendezvous.NeedOf(rank) }
 
-func (f *Failure) Error() string {
-	switch {
-	case f.Disagree != nil:
-		return f.Disagree.String()
-	case f.Late != nil:
-		return f.Late.String()
-	case f.Left && f.Number == 0:
-		return fmt.Sprintf("rank %d has left before its first collective, and others wait for it", f.Rank)
-	case f.Left:
-		return fmt.Sprintf("rank %d has left after collective #%d, and others wait for it in a later one", f.Rank, f.Number)
-	}
-	if len(f.Candidates) > 0 {
-		return f.Reason + f.Doubt()
-	}
-	if f.Path && f.Rank < 0 {
-		return fmt.Sprintf("nothing passes between the hosts of %s, and both are well: %s", history.Ranks(f.Culprits),
-			f.Reason)
-	}
-	who := fmt.Sprintf("rank %d", f.Rank)
-	if f.Rank < 0 {
-		who = "the process that serves the rendezvous"
-	}
-	if f.Died {
-		return fmt.Sprintf("%s died: %s", who, f.Reason)
-	}
-	return fmt.Sprintf("%s failed: %s", who, f.Reason)
-}
-
-// Doubt says that it cannot be known who is to blame, with the Candidates; it is empty if there are none.
-func (f *Failure) Doubt() string {
-	if len(f.Candidates) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; who is to blame cannot be known: %s, or the network between them (ringo check)",
-		history.Ranks(f.Candidates))
-}
+// TrialTime is how long the ranks have to tell where they were stopped, after one of them has run out of time.
+// InquestTime bounds the time from a complaint to the hub's word.
+const (
+	TrialTime   = rendezvous.TrialTime
+	InquestTime = rendezvous.InquestTime
+)
 
 // A JoinError says why Join failed.
 type JoinError struct {
@@ -78,3 +58,6 @@ type JoinError struct {
 
 func (e *JoinError) Error() string { return "join: " + e.Reason }
 func (e *JoinError) Unwrap() error { return e.Err }
+
+// A Roster lists the ranks that have come to a group of Meet, and the others.
+type Roster = rendezvous.Roster

@@ -1,10 +1,9 @@
 package bootstrap
 
 import (
-	"context"
 	"fmt"
-	"slices"
-	"time"
+
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // A LeftError is an AllGather that cannot complete: a rank has said goodbye.
@@ -27,192 +26,98 @@ func (e *WithdrawnError) Error() string {
 		who = "given up"
 	}
 	if len(e.Missing) > 0 {
-		who += fmt.Sprintf(" when rank %s had not come", ranges(e.Missing))
+		who += fmt.Sprintf(" when rank %s had not come", rendezvous.Ranges(e.Missing))
 	}
 	return fmt.Sprintf("%s: %s", who, e.Reason)
 }
 
 func (e *WithdrawnError) Unwrap() error { return e.Err }
 
-// A gather is an AllGather of a group to which some ranks have not come yet.
-type gather struct {
-	parts     [][]byte // by rank
-	come      int
-	withdrawn bool // the AllGather has failed; ranks that come later are told
+// gathers are the AllGathers for which a member waits.
+type gathers struct {
+	next      uint64                     // under the uplink's order
+	waits     map[uint64]chan result     // by number
+	held      map[uint64]chan result     // that have completed, whose result is on its way from the head
+	withdrawn map[uint64]*WithdrawnError // to which this rank has yet to come
+	stops     *rendezvous.Gone           // none from stops.Seq on can complete
+	head      int                        // of this rank's machine, -1 if it has none
+	giving    *head                      // nil unless this rank is a head
 }
 
-// gather notes that a rank comes to AllGather seq, and returns the gather.
-func (r *coordinator) gather(rank int, seq uint64) *gather {
-	r.next[rank]++
-	g := r.gathers[seq]
-	if g == nil {
-		g = &gather{parts: make([][]byte, r.size)}
-		r.gathers[seq] = g
-	}
-	if g.come++; g.come == r.size {
-		delete(r.gathers, seq)
-	}
-	return g
+type result struct {
+	data [][]byte
+	err  error
 }
 
-func (r *coordinator) addPart(rank int, m *part) bool {
-	if m.Seq != r.next[rank] {
-		return false
-	}
-	g := r.gather(rank, m.Seq)
-	switch {
-	case g.withdrawn:
-	case r.failure != nil:
-		r.giveUp(g, m.Seq, r.failure.Rank, r.failure.Error())
-	default:
-		g.parts[rank] = m.Data
-		if g.come == r.size {
-			r.deliver(&gathered{Seq: m.Seq, Data: g.parts})
-		}
-	}
-	return true
+func newGathers() gathers {
+	return gathers{waits: map[uint64]chan result{}, held: map[uint64]chan result{},
+		withdrawn: map[uint64]*WithdrawnError{}, head: -1}
 }
 
-// deliver sends a result to all ranks; a large one only to the heads and to ranks without a head.
-func (r *coordinator) deliver(g *gathered) {
-	bytes := 0
-	for _, p := range g.Data {
-		bytes += len(p)
+// end ends the wait for AllGather seq, and reports whether anyone waits.
+func (g *gathers) end(seq uint64, r result) bool {
+	done, ok := g.waits[seq]
+	if !ok {
+		done, ok = g.held[seq]
 	}
-	direct := r.others(-1)
-	if bytes >= headedBytes {
-		var there []int
-		direct = slices.DeleteFunc(direct, func(q int) bool {
-			h := r.heads[q]
-			if h < 0 || r.gone[h] {
-				return false
-			}
-			there = append(there, q)
-			return true
-		})
-		if len(there) > 0 {
-			r.kept.keep(g)
-			r.tell(there, &held{g.Seq})
-		}
+	if ok {
+		delete(g.waits, seq)
+		delete(g.held, seq)
+		done <- r
 	}
-	r.tell(direct, g)
+	return ok
 }
 
-// resend sends a result to a rank that could not get it from its head.
-func (r *coordinator) resend(rank int, m *resend) bool {
-	g := r.kept[m.Seq]
-	if g != nil {
-		r.tell([]int{rank}, g)
+// endAll ends all waits.
+func (g *gathers) endAll(err error) {
+	for seq := range g.waits {
+		g.end(seq, result{err: err})
 	}
-	return g != nil
 }
 
-// withdraw ends an AllGather that a rank gives up, unless the AllGather has ended: then
-// the rank's answer is on its way. A rank may give up an AllGather instead of coming to it.
-func (r *coordinator) withdraw(rank int, m *withdraw) bool {
-	if m.Seq > r.next[rank] {
-		return false
+// endHeld ends the waits for results that are on their way from the head.
+func (g *gathers) endHeld(err error) {
+	for seq := range g.held {
+		g.end(seq, result{err: err})
 	}
-	g := r.gathers[m.Seq]
-	if m.Seq == r.next[rank] {
-		g = r.gather(rank, m.Seq)
-	}
-	if g != nil && !g.withdrawn {
-		r.giveUp(g, m.Seq, rank, m.Reason)
-	}
-	return true
 }
 
-// withdrawAll gives up the AllGathers that a leaving rank waits for.
-func (r *coordinator) withdrawAll(rank int, reason string) {
-	for seq, g := range r.gathers {
-		if seq < r.next[rank] && !g.withdrawn {
-			r.giveUp(g, seq, rank, reason)
+// hold notes that the head has a result for which this rank waits, and that a failure must not end the wait any more.
+func (g *gathers) hold(seq uint64) bool {
+	done, ok := g.waits[seq]
+	if ok {
+		delete(g.waits, seq)
+		g.held[seq] = done
+	}
+	return ok
+}
+
+// withdraw ends AllGather seq, to which this rank may yet have to come.
+func (g *gathers) withdraw(seq uint64, w *WithdrawnError) {
+	if !g.end(seq, result{err: w}) {
+		g.withdrawn[seq] = w
+	}
+}
+
+// stop ends the AllGathers that cannot complete because a rank has left.
+func (g *gathers) stop(l *rendezvous.Gone) {
+	if g.stops == nil || l.Seq < g.stops.Seq {
+		g.stops = l
+	}
+	for seq := range g.waits {
+		if seq >= l.Seq {
+			g.end(seq, result{err: &LeftError{l.Rank}})
 		}
 	}
 }
 
-// giveUp fails an AllGather on all ranks.
-func (r *coordinator) giveUp(g *gather, seq uint64, rank int, reason string) {
-	g.withdrawn, g.parts = true, nil
-	w := &withdrawn{Seq: seq, Rank: rank, Reason: reason}
-	for q, next := range r.next {
-		if next <= seq && len(w.Missing) < maxListed {
-			w.Missing = append(w.Missing, q)
-		}
+// begin waits for AllGather seq, which may have failed already.
+func (g *gathers) begin(seq uint64) chan result {
+	done := make(chan result, 1)
+	g.waits[seq] = done
+	if w := g.withdrawn[seq]; w != nil {
+		g.end(seq, result{err: w})
+		delete(g.withdrawn, seq)
 	}
-	r.tell(r.others(-1), w)
-}
-
-// AllGather waits for the coordinator's message: only the coordinator decides whether an AllGather
-// completes or fails, and it decides the same for all ranks.
-func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
-	cause := context.Cause(ctx)
-	if limit := min(maxBlob, maxGather/m.size); len(data) > limit {
-		cause = fmt.Errorf("%d bytes from each of %d ranks: the limit is %d", len(data), m.size, limit)
-	}
-	seq, done, err := m.come(data, cause)
-	var parts [][]byte
-	if err == nil {
-		parts, err = m.outcome(ctx, seq, done, cause)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("all-gather: %w", err)
-	}
-	return slices.Clone(parts), nil // ranks of one process share the slice
-}
-
-// come sends the coordinator this rank's part, or, if cause is not nil, that the rank gives up.
-func (m *member) come(data []byte, cause error) (seq uint64, done chan result, err error) {
-	m.order.Lock()
-	defer m.order.Unlock()
-	seq, done = m.next, make(chan result, 1)
-	m.mu.Lock()
-	err = m.refuse(seq)
-	if err == nil {
-		m.waits[seq] = done
-		if w := m.withdrawn[seq]; w != nil {
-			m.settle(seq, result{err: w})
-			delete(m.withdrawn, seq)
-		}
-	}
-	m.mu.Unlock()
-	if err != nil {
-		return seq, nil, err
-	}
-	m.next++
-	if cause != nil {
-		m.up(&withdraw{Seq: seq, Reason: cause.Error()})
-	} else {
-		m.up(&part{Seq: seq, Data: slices.Clone(data)})
-	}
-	return seq, done, nil
-}
-
-// outcome waits for the result of an AllGather. When ctx ends it withdraws, and waits for the coordinator's answer.
-func (m *member) outcome(ctx context.Context, seq uint64, done <-chan result, cause error) ([][]byte, error) {
-	if cause == nil {
-		select {
-		case got := <-done:
-			return got.data, got.err
-		case <-ctx.Done():
-			cause = context.Cause(ctx)
-			m.say(&withdraw{Seq: seq, Reason: cause.Error()})
-		case <-m.closed: // Leave withdraws
-			cause = ErrClosed
-		}
-	}
-	select {
-	case got := <-done:
-		if w, ok := got.err.(*WithdrawnError); ok {
-			w.Err = cause
-		}
-		return got.data, got.err
-	case <-time.After(m.patience):
-		m.mu.Lock()
-		delete(m.waits, seq)
-		m.mu.Unlock()
-		return nil, fmt.Errorf("%w (and the rendezvous did not answer within %s: on other ranks it may have completed)",
-			cause, spell(m.patience))
-	}
+	return done
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -38,7 +39,7 @@ func TestWithdraw(t *testing.T) {
 			return err
 		}, errors.ErrUnsupported, "unsupported operation: no disk"},
 		{"too many bytes", func(g Group) error {
-			_, err := g.AllGather(t.Context(), make([]byte, maxBlob+1))
+			_, err := g.AllGather(t.Context(), make([]byte, rendezvous.MaxBlob+1))
 			return err
 		}, nil, "16777217 bytes from each of 4 ranks: the limit is 16777216"},
 	}
@@ -67,7 +68,7 @@ func TestWithdraw(t *testing.T) {
 				}
 				meet(t, groups)
 				for _, g := range groups {
-					require.Empty(t, g.(*member).withdrawn)
+					require.Empty(t, g.(*member).gathers.withdrawn)
 				}
 			})
 		})
@@ -142,7 +143,12 @@ func TestLeaveInGather(t *testing.T) {
 				wait[r] <- err
 			}()
 			require.Eventually(t,
-				func() bool { m := groups[r].(*member); m.order.Lock(); defer m.order.Unlock(); return m.next == 1 },
+				func() bool {
+					m := groups[r].(*member)
+					m.uplink.order.Lock()
+					defer m.uplink.order.Unlock()
+					return m.gathers.next == 1
+				},
 				10*time.Second, time.Millisecond)
 		}
 		require.NoError(t, groups[1].Close())
@@ -158,25 +164,12 @@ func TestLeaveInGather(t *testing.T) {
 	})
 }
 
-// A rank that has failed waits for nobody.
-func TestFailInGather(t *testing.T) {
-	forKinds(t, 2, func(t *testing.T, groups []Group) {
-		groups[0].Fail("disk full")
-		_, err := groups[0].AllGather(t.Context(), nil)
-		var w *WithdrawnError
-		require.ErrorAs(t, err, &w)
-		require.Equal(t, "rank 0 failed: disk full", w.Reason)
-		_, err = groups[1].AllGather(t.Context(), nil)
-		require.ErrorContains(t, err, "rank 0 failed: disk full")
-	})
-}
-
 // A hub that dies while a rank leaves does not delay the rank, which then sends nothing more.
 func TestLeaveUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Local(2)[0].(*member)
 		var said []message
-		g.up = func(m message) { said = append(said, m) }
+		g.uplink.up = func(m message) { said = append(said, m) }
 		done := make(chan error)
 		go func() {
 			_, err := g.AllGather(t.Context(), nil)
@@ -189,7 +182,7 @@ func TestLeaveUnanswered(t *testing.T) {
 		require.ErrorIs(t, <-done, ErrClosed)
 		require.Zero(t, time.Since(begin))
 		g.Inquire(Position{})
-		require.Equal(t, []message{&part{}, &leave{}}, said)
+		require.Equal(t, []message{&rendezvous.Part{}, &rendezvous.Leave{}}, said)
 	})
 }
 
@@ -197,7 +190,7 @@ func TestLeaveUnanswered(t *testing.T) {
 func TestWithdrawUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Local(2)[0].(*member)
-		g.up = func(message) {}
+		g.uplink.up = func(message) {}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := g.AllGather(ctx, nil)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/stretchr/testify/require"
 )
@@ -18,23 +19,6 @@ import (
 func greeting(protocol string) []byte {
 	nonce := auth.NewNonce()
 	return append(append([]byte{byte(len(protocol))}, protocol...), nonce[:]...)
-}
-
-func TestClaim(t *testing.T) {
-	c := &claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box", Partial: true, Card: []byte("me"), Port: 1,
-		Rival: []byte("hub")}
-	body := c.Append(nil)
-	var got claim
-	require.NoError(t, got.Parse(body))
-	require.Equal(t, *c, got)
-	for i := range body {
-		require.Error(t, new(claim).Parse(body[:i]))
-	}
-	require.Error(t, new(claim).Parse(append(body, 0)))
-	for _, bad := range []claim{{Rank: 8, Size: 8}, {Rank: 0, Size: 0}, {Rank: -1, Size: 8},
-		{Rank: 0, Size: maxRanks + 1}} {
-		require.Error(t, new(claim).Parse(bad.Append(nil)), "%+v", bad)
-	}
 }
 
 // impostor listens at an address of its own and treats every caller with do.
@@ -65,7 +49,7 @@ func impostor(t *testing.T, do func(c net.Conn)) (addr string, served chan struc
 func TestForgedRefusal(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("rank 3 died, pay here; ", 4<<10/23)
-	refused := encode(&refusal{Cause: causeDied, Rank: 3, Reason: text})
+	refused := rendezvous.Encode(&rendezvous.Refusal{Cause: rendezvous.Dead, Rank: 3, Reason: text})
 	for name, say := range map[string]func(c net.Conn){
 		"at once":            func(c net.Conn) { c.Write(refused) },
 		"after its greeting": func(c net.Conn) { c.Write(greeting(protocol)); c.Write(refused) },
@@ -141,17 +125,17 @@ func (r *recorder) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A replay of a rank's messages gives nobody a seat, nor any bytes made with the key.
+// A replay of a rank's messages gives nobody a slot, nor any bytes made with the key.
 func TestReplay(t *testing.T) {
 	id, log := hubAt(t)
 	c, err := net.Dial("tcp", id.Addr())
 	require.NoError(t, err)
 	defer c.Close()
 	r := &recorder{ReadWriter: c}
-	_, err = auth.Call(r, id.key(), protocol, (&claim{Rank: 1, Size: 2}).Append(nil))
+	_, err = auth.Call(r, id.key(), protocol, rendezvous.Append(nil, &rendezvous.Claim{Rank: 1, Size: 2}))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
-	seats := seated(id)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
+	slots := taken(id)
 
 	again, err := net.Dial("tcp", id.Addr())
 	require.NoError(t, err)
@@ -160,36 +144,36 @@ func TestReplay(t *testing.T) {
 	require.NoError(t, err)
 	got, _ := io.ReadAll(again)
 	require.Len(t, got, len(greeting(protocol)), "the hub's greeting and no proof")
-	require.Equal(t, seats, seated(id))
+	require.Equal(t, slots, taken(id))
 	require.Contains(t, log.String(), "another key")
 }
 
-// A connection that was closed to make room for others gets no seat, however right its proof.
-func TestEvictedGuest(t *testing.T) {
+// A connection that was closed to make room for others gets no slot, however right its proof.
+func TestEvictedUnproven(t *testing.T) {
 	id, _ := hubAt(t)
 	h := hubOf(id)
 	near, far := net.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, err := auth.Call(far, id.key(), protocol, (&claim{Rank: 1, Size: 2}).Append(nil))
+		_, err := auth.Call(far, id.key(), protocol, rendezvous.Append(nil, &rendezvous.Claim{Rank: 1, Size: 2}))
 		far.Close()
 		done <- err
 	}()
-	h.serve(near) // near is not among the hub's guests
+	h.serve(near) // near is not among the hub's unproven
 	require.NoError(t, <-done)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	require.Nil(t, h.lobby.seats)
+	require.Nil(t, h.joined.slots)
 }
 
-// A hub that has ended seats nobody, and Stop returns.
+// A hub that has ended slots nobody, and Stop returns.
 func TestSitAfterStop(t *testing.T) {
 	id, _ := hubAt(t)
 	h := hubOf(id)
 	Stop(id)
 	near, far := net.Pipe()
 	defer far.Close()
-	require.False(t, h.sit(&seat{claim: claim{Rank: 0, Size: 1}, link: newLink(near)}))
-	require.Zero(t, h.seated)
-	require.Nil(t, h.lobby.seats)
+	require.False(t, h.admit(&slot{Claim: rendezvous.Claim{Rank: 0, Size: 1}, link: newLink(near)}))
+	require.Zero(t, h.open)
+	require.Nil(t, h.joined.slots)
 }

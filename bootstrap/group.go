@@ -2,10 +2,13 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
@@ -120,30 +123,43 @@ type Group interface {
 	Close() error
 }
 
+// A Regrouping lists the ranks that go on after a failure, and where they meet, or their group if they have met.
+type Regrouping struct {
+	Members []int // ranks of the old group, ascending; their order is that of the new one
+	ID      ID    // the ID that the members have to Join, zero if there is a Group
+	Group   Group // the new group, if all ranks are in one process or the hub's process has died; else nil
+}
+
+// ErrExcluded is the error of Regroup and Meet on a rank that came too late, that the others take for dead, or that
+// does not reach one of them.
+var ErrExcluded = errors.New("the others have gone on without this rank")
+
 // Local makes a group of n ranks inside this process, without network: for
 // tests and for ranks that are goroutines.
 func Local(n int) []Group {
-	secret := salt(auth.NewNonce())
+	secret := auth.NewNonce()
 	key := groupKey(secret[:], secret)
-	members := make([]*member, n)
-	groups := make([]Group, n)
-	r := newCoordinator(n, nil, func(to []int, m message) {
-		for _, rank := range to {
-			members[rank].hear(m)
-		}
-	})
-	r.meet = meetHere
+	members, groups := make([]*member, n), make([]Group, n)
+	r := newCoordinator(rendezvous.Config{Size: n}, local{members})
+	var open atomic.Int64
+	open.Store(int64(n))
 	for rank := range n {
-		members[rank] = newMember(rank, n, key, nil)
-		members[rank].up = func(m message) { r.hear(rank, m) }
-		members[rank].drop = func() { r.lost(rank, "dropped out") }
-		groups[rank] = members[rank]
+		m := newMember(rank, n, key, nil)
+		m.uplink.up = func(msg message) { r.hear(rank, msg) }
+		m.uplink.drop = func() { r.lost(rank, "dropped out") }
+		m.uplink.hangUp = func() {
+			if open.Add(-1) == 0 {
+				r.end()
+				r.tasks.Wait()
+			}
+		}
+		members[rank], groups[rank] = m, m
 	}
 	return groups
 }
 
 // Served reports whether this rank is still connected to the rendezvous, so that it may Regroup.
-func Served(g Group) bool { return !isClosed(g.(*member).ended) }
+func Served(g Group) bool { return !isClosed(g.(*member).uplink.ended) }
 
 // Address is this rank's own address on its connection to the rendezvous, which all others reach. It is not valid for
 // a group of one process, on a loopback connection, and on connections of the program's own.
@@ -156,12 +172,31 @@ func Address(g Group) netip.Addr {
 
 // Drop ends a rank's membership as its sudden death would: without goodbye.
 // For tests.
-func Drop(g Group) { g.(*member).drop() }
+func Drop(g Group) { g.(*member).uplink.drop() }
 
 // Mute drops all further messages of a rank, as if its process were stopped. For tests.
 func Mute(g Group) {
 	m := g.(*member)
-	m.order.Lock()
-	defer m.order.Unlock()
-	m.up = func(message) {}
+	m.uplink.order.Lock()
+	defer m.uplink.order.Unlock()
+	m.uplink.up = func(message) {}
 }
+
+// A local is the outside of a group whose ranks are all in this process.
+type local struct{ members []*member }
+
+func (l local) tell(to []int, m message) {
+	for _, rank := range to {
+		l.members[rank].hear(m)
+	}
+}
+
+func (l local) meet(m rendezvous.Meet) rendezvous.Met {
+	return rendezvous.Met{Number: m.Number, Here: Local(len(m.Members))}
+}
+
+func (l local) miss(m rendezvous.Miss)          { m.At.Here.([]Group)[m.Member].(*member).uplink.drop() }
+func (l local) regrouping([]int)                {}
+func (l local) failed(Failure)                  {}
+func (l local) hears(int) bool                  { return true }
+func (l local) reach(context.Context, int) bool { return true }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -135,13 +135,13 @@ func TestAllGather(t *testing.T) {
 func TestAllGatherLarge(t *testing.T) {
 	forKinds(t, 2, func(t *testing.T, groups []Group) {
 		each(groups, func(g Group) {
-			data := make([]byte, maxBlob)
-			data[maxBlob-1] = byte(g.Rank() + 1)
+			data := make([]byte, rendezvous.MaxBlob)
+			data[rendezvous.MaxBlob-1] = byte(g.Rank() + 1)
 			got, err := g.AllGather(t.Context(), data)
-			if err != nil || len(got[1]) != maxBlob || got[1][maxBlob-1] != 2 {
+			if err != nil || len(got[1]) != rendezvous.MaxBlob || got[1][rendezvous.MaxBlob-1] != 2 {
 				t.Errorf("rank %d: %v", g.Rank(), err)
 			}
-			_, err = g.AllGather(t.Context(), make([]byte, maxBlob+1))
+			_, err = g.AllGather(t.Context(), make([]byte, rendezvous.MaxBlob+1))
 			if err == nil {
 				t.Error("more than the limit was taken")
 			}
@@ -204,60 +204,6 @@ func TestFail(t *testing.T) {
 	})
 }
 
-func TestRootCause(t *testing.T) {
-	tests := []struct {
-		name  string
-		do    func(groups []Group)
-		want  Failure
-		tries int // on a machine that may stop for longer than settle in the middle of do
-	}{
-		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") },
-			Failure{Rank: 2, Culprits: []int{2}, Died: true}, 1},
-		{"complaint before death is seen", func(g []Group) {
-			go g[1].Fail("recv from 2: reset") // waits, since the hub lives in this process
-			time.Sleep(settle / 4)
-			Drop(g[2])
-		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}, 5},
-		{"complaint, goodbye, then death is seen", func(g []Group) {
-			go func() { g[1].Fail("recv from 2: reset"); g[1].Close() }()
-			time.Sleep(settle / 4)
-			Drop(g[2])
-		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}, 5},
-		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) },
-			Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
-		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() },
-			Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
-		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") },
-			Failure{Rank: 2, Culprits: []int{2}, Reason: "mine"}, 1},
-	}
-	for _, tt := range tests {
-		for _, k := range kinds {
-			t.Run(tt.name+"/"+k.name, func(t *testing.T) {
-				var told []Failure
-				for try := 0; try < tt.tries &&
-					!slices.ContainsFunc(told, func(f Failure) bool { return f.Rank == tt.want.Rank }); try++ {
-					groups := k.make(t, 4)
-					if tt.name == "two complaints" && groups[0].(*member).hosts != nil {
-						closeAll(t, groups)
-						t.Skip("two connections have no order")
-					}
-					tt.do(groups)
-					told = told[:0]
-					for _, r := range []int{0, 3} {
-						f := *awaitFailure(t, groups[r])
-						if tt.want.Died {
-							f.Reason = ""
-						}
-						told = append(told, f)
-					}
-					closeAll(t, groups)
-				}
-				require.Equal(t, []Failure{tt.want, tt.want}, told)
-			})
-		}
-	}
-}
-
 func TestLeave(t *testing.T) {
 	forKinds(t, 4, func(t *testing.T, groups []Group) {
 		each(groups, func(g Group) {
@@ -318,7 +264,7 @@ func TestDeathAtRandom(t *testing.T) {
 	}
 }
 
-// Ranks in the hub's process need neither connections nor goroutines when the door is closed.
+// Ranks in the hub's process need neither connections nor goroutines when the listener is closed.
 func TestHubsProcessIsQuiet(t *testing.T) {
 	before := runtime.NumGoroutine()
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
@@ -330,7 +276,7 @@ func TestHubsProcessIsQuiet(t *testing.T) {
 	}
 	wg.Wait()
 	require.NotContains(t, groups, nil)
-	hubOf(id).closeDoor()
+	hubOf(id).closeListener()
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}

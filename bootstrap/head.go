@@ -12,10 +12,10 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
@@ -26,62 +26,21 @@ import (
 
 const (
 	headedRanks = 64               // groups of fewer ranks have no heads
-	headedBytes = 64 << 10         // shorter results go to every rank from the hub
-	keptGathers = 8                // number of results, the newest, that hub and heads keep
 	fetchTime   = 20 * time.Second // limit for a head that is stopped; the death of one is seen at once
 )
 
-// containers begins the suffix of a machine's ID that tells apart its containers, whose processes may have the same
-// numbers.
-const containers = "|"
-
-// newest holds the results of the newest AllGathers, by number.
-type newest map[uint64]*gathered
-
-func (n newest) keep(g *gathered) {
-	n[g.Seq] = g
-	for seq := range n {
-		if seq+keptGathers <= g.Seq {
-			delete(n, seq)
-		}
-	}
-}
-
-// starts are the messages that begin the group, by rank.
-func (l *lobby) starts(fresh salt, hosts []int) []start {
-	all := make([]start, l.size)
-	first := map[string]int{} // by machine
-	for r := range all {
-		all[r] = start{Salt: fresh, Hosts: hosts, Head: -1}
-		s := l.seats[r]
-		if s.Machine == "" || l.size < headedRanks {
-			continue
-		}
-		machine, _, _ := strings.Cut(s.Machine, containers)
-		h, known := first[machine]
-		if !known {
-			first[machine] = r
-			continue
-		}
-		all[r].Head = h
-		all[h].Takers++
-		all[h].Apart = all[h].Apart || s.Pid != l.seats[h].Pid || s.Machine != l.seats[h].Machine
-	}
-	return all
-}
-
 // A head gives the results of AllGathers to the other ranks of its machine, the takers.
 type head struct {
-	key    []byte
-	takers int
-	ln     net.Listener // nil if all takers are in this process
-	guests *auth.Pending
-	over   context.Context // ended by end
-	close  context.CancelFunc
-	wg     sync.WaitGroup
+	key      []byte
+	takers   int
+	ln       net.Listener // nil if all takers are in this process
+	unproven *auth.Pending
+	over     context.Context // ended by end
+	close    context.CancelFunc
+	wg       sync.WaitGroup
 
 	mu     sync.Mutex
-	kept   newest
+	kept   rendezvous.Results
 	taken  map[uint64]int    // number of takers that have got it
 	frames map[uint64][]byte // encoded when first asked for
 	news   chan struct{}     // closed at the next result, and when the head ends
@@ -105,7 +64,7 @@ const headProtocol = "ringo gathered 1"
 
 // newHead makes rank a head. If it cannot listen, takers in other processes ask the hub.
 func newHead(key []byte, rank, takers int, apart bool) *head {
-	h := &head{key: key, takers: takers, kept: newest{}, taken: map[uint64]int{}, frames: map[uint64][]byte{},
+	h := &head{key: key, takers: takers, kept: rendezvous.Results{}, taken: map[uint64]int{}, frames: map[uint64][]byte{},
 		news: make(chan struct{})}
 	h.over, h.close = context.WithCancel(context.Background())
 	name := headName(key, rank)
@@ -115,23 +74,23 @@ func newHead(key []byte, rank, takers int, apart bool) *head {
 	if apart {
 		if ln, err := net.Listen("unix", name); err == nil {
 			h.ln = ln
-			h.guests = auth.NewPending(maxGuests, handshakeTime, nil)
-			h.wg.Go(func() { h.guests.Serve(ln, h.serve) })
+			h.unproven = auth.NewPending(maxUnproven, handshakeTime, nil)
+			h.wg.Go(func() { h.unproven.Serve(ln, h.serve) })
 		}
 	}
 	return h
 }
 
 // keep keeps a result for the takers.
-func (h *head) keep(g *gathered) {
+func (h *head) keep(g *rendezvous.Gathered) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended {
 		return
 	}
-	h.kept.keep(g)
+	h.kept.Keep(g)
 	for _, seq := range slices.Sorted(maps.Keys(h.taken)) {
-		if seq+keptGathers <= g.Seq {
+		if !rendezvous.Kept(seq, g.Seq) {
 			h.forget(seq)
 		}
 	}
@@ -149,8 +108,9 @@ func (h *head) forget(seq uint64) {
 var errNotHere = errors.New("the head does not have it")
 
 // get waits for the result of AllGather seq, at most fetchTime.
-func (h *head) get(seq uint64) (*gathered, error) {
-	late := time.After(fetchTime)
+func (h *head) get(ctx context.Context, seq uint64) (*rendezvous.Gathered, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
 	for {
 		h.mu.Lock()
 		g, news, ended := h.kept[seq], h.news, h.ended
@@ -168,7 +128,7 @@ func (h *head) get(seq uint64) (*gathered, error) {
 		}
 		select {
 		case <-news:
-		case <-late:
+		case <-ctx.Done():
 			return nil, errNotHere
 		}
 	}
@@ -180,7 +140,7 @@ func (h *head) serve(c net.Conn) {
 	trusted := false
 	err := auth.Answer(c, h.key, headProtocol, func(body []byte) []byte {
 		if len(body) == 8 {
-			seq, trusted = binary.BigEndian.Uint64(body), h.guests.Trust(c)
+			seq, trusted = binary.BigEndian.Uint64(body), h.unproven.Trust(c)
 		}
 		return nil
 	})
@@ -188,19 +148,19 @@ func (h *head) serve(c net.Conn) {
 		return
 	}
 	defer c.Close()
-	if g, missing := h.get(seq); err == nil && missing == nil {
+	if g, missing := h.get(h.over, seq); err == nil && missing == nil {
 		c.SetDeadline(time.Now().Add(fetchTime))
 		defer context.AfterFunc(h.over, func() { c.SetDeadline(time.Now().Add(flushTime)) })()
 		c.Write(h.frame(g)) // a rank that does not get it asks the hub
 	}
 }
 
-func (h *head) frame(g *gathered) []byte {
+func (h *head) frame(g *rendezvous.Gathered) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.frames[g.Seq]
 	if f == nil {
-		f = encode(g)
+		f = rendezvous.Encode(g)
 		if h.kept[g.Seq] != nil {
 			h.frames[g.Seq] = f
 		}
@@ -222,31 +182,33 @@ func (h *head) end(rank int) {
 	h.close()
 	if h.ln != nil {
 		h.ln.Close()
-		h.guests.Close()
+		h.unproven.Close()
 		h.wg.Wait()
 	}
 }
 
 // fetch gets a result from the head of a rank's machine.
-func fetch(key []byte, rank int, seq uint64) (*gathered, error) {
+func fetch(ctx context.Context, key []byte, rank int, seq uint64) (*rendezvous.Gathered, error) {
 	name := headName(key, rank)
 	localHeads.Lock()
 	h := localHeads.m[name]
 	localHeads.Unlock()
 	if h != nil {
-		return h.get(seq)
+		return h.get(ctx, seq)
 	}
-	c, err := net.DialTimeout("unix", name, fetchTime)
+	d := net.Dialer{Timeout: fetchTime}
+	c, err := d.DialContext(ctx, "unix", name)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
 	c.SetDeadline(time.Now().Add(2 * fetchTime))
-	if _, err := auth.Call(c, key, headProtocol, appendU64(nil, seq)); err != nil {
+	if _, err := auth.Call(c, key, headProtocol, binary.BigEndian.AppendUint64(nil, seq)); err != nil {
 		return nil, err
 	}
-	m, err := decode(bufio.NewReader(c), maxBody)
-	g, ok := m.(*gathered)
+	m, err := rendezvous.Decode(bufio.NewReader(c), rendezvous.MaxBody)
+	g, ok := m.(*rendezvous.Gathered)
 	if err != nil || !ok || g.Seq != seq {
 		return nil, errNotHere
 	}

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
@@ -37,8 +39,8 @@ func TestPlaces(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	groups[3].(*member).giving.end(3)
-	part := func(r int) []byte { return bytes.Repeat([]byte{byte(r)}, 2*headedBytes/n) }
+	groups[3].(*member).gathers.giving.end(3)
+	part := func(r int) []byte { return bytes.Repeat([]byte{byte(r)}, 2*rendezvous.HeadedBytes/n) }
 	first := make([]*byte, n)
 	for range 2 {
 		all(func(r int) {
@@ -57,15 +59,15 @@ func TestPlaces(t *testing.T) {
 	}
 	for r := range n {
 		m := groups[r].(*member)
-		require.Equal(t, r < n/each, m.giving != nil)
+		require.Equal(t, r < n/each, m.gathers.giving != nil)
 		if here := r % (n / each); here != 3 {
 			require.Same(t, first[here], first[r], "rank %d has the copy of its place", r)
 		} else if r != here {
 			require.NotSame(t, first[here], first[r])
 		}
-		if m.giving != nil && r != 3 {
+		if m.gathers.giving != nil && r != 3 {
 			require.NotSame(t, first[3], first[r])
-			require.Empty(t, m.giving.kept, "what all have taken is forgotten")
+			require.Empty(t, m.gathers.giving.kept, "what all have taken is forgotten")
 		}
 	}
 	closeAll(t, groups)
@@ -80,23 +82,23 @@ func TestHead(t *testing.T) {
 	key := bytes.Repeat([]byte{7}, keyLen)
 	h := newHead(key, 4, 2, true)
 	localHeads.m[headName(key, 4)] = nil // as in another process
-	want := &gathered{Seq: 9, Data: [][]byte{[]byte("a part"), []byte("a part too")}}
-	got := make(chan *gathered)
+	want := &rendezvous.Gathered{Seq: 9, Data: [][]byte{[]byte("a part"), []byte("a part too")}}
+	got := make(chan *rendezvous.Gathered)
 	go func() {
-		g, _ := fetch(key, 4, 9)
+		g, _ := fetch(t.Context(), key, 4, 9)
 		got <- g
 	}()
 	h.keep(want)
 	require.Equal(t, want, <-got)
-	_, err := fetch(bytes.Repeat([]byte{8}, keyLen), 4, 9)
+	_, err := fetch(t.Context(), bytes.Repeat([]byte{8}, keyLen), 4, 9)
 	require.Error(t, err, "another group")
 	go func() {
-		g, _ := fetch(key, 4, 10) // never comes
+		g, _ := fetch(t.Context(), key, 4, 10) // never comes
 		got <- g
 	}()
 	h.end(4)
 	require.Nil(t, <-got)
-	_, err = fetch(key, 4, 9)
+	_, err = fetch(t.Context(), key, 4, 9)
 	require.Error(t, err)
 }
 
@@ -125,9 +127,9 @@ func TestHeadEndsAtOnce(t *testing.T) {
 		return c
 	}
 	dial()
-	h.keep(&gathered{Seq: 9, Data: [][]byte{make([]byte, maxBlob/2)}})
+	h.keep(&rendezvous.Gathered{Seq: 9, Data: [][]byte{make([]byte, rendezvous.MaxBlob/2)}})
 	taker := dial()
-	_, err := auth.Call(taker, key, headProtocol, appendU64(nil, 9))
+	_, err := auth.Call(taker, key, headProtocol, binary.BigEndian.AppendUint64(nil, 9))
 	require.NoError(t, err)
 	_, err = taker.Read(make([]byte, 1)) // the head writes
 	require.NoError(t, err)
@@ -142,15 +144,15 @@ func TestHeadEndsAtOnce(t *testing.T) {
 
 // Ranks in containers that share a network are on one machine. Their processes may have the same number there.
 func TestContainersAtOnePlace(t *testing.T) {
-	l := &lobby{size: headedRanks, seats: map[int]*seat{}}
+	l := &joinSet{size: headedRanks, slots: map[int]*slot{}}
 	for r := range l.size {
-		l.seats[r] = &seat{claim: claim{Rank: r, Pid: 1, Machine: fmt.Sprintf("host%s%d", containers, r)}}
+		l.slots[r] = &slot{Claim: rendezvous.Claim{Rank: r, Pid: 1, Machine: fmt.Sprintf("host%s%d", containers, r)}}
 	}
-	starts := l.starts(salt{}, nil)
+	starts := l.starts([32]byte{}, nil)
 	require.Equal(t, l.size-1, starts[0].Takers)
 	require.True(t, starts[0].Apart)
-	for _, s := range l.seats {
+	for _, s := range l.slots {
 		s.Machine = "host" + containers
 	}
-	require.False(t, l.starts(salt{}, nil)[0].Apart, "one process")
+	require.False(t, l.starts([32]byte{}, nil)[0].Apart, "one process")
 }

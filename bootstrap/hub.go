@@ -13,65 +13,69 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
-const (
-	handshakeTime = 5 * time.Second        // for a connection to prove itself
-	maxGuests     = 1024                   // connections that have not yet proved themselves
-	lingerTime    = 2 * time.Second        // how long the door stays open for late comers, to tell them why they are late
-	goodbyeTime   = time.Second            // for the hub to answer a last message, and for a rank to close after bye
-	flushTime     = 400 * time.Millisecond // for last messages to be written
-)
-
-// A hub is the centre of one group. It listens, checks connections and seats the ranks
-// in the lobby. When all are seated it carries messages between them and the coordinator.
+// A hub is the centre of one group. It listens, checks connections and gives ranks their slots
+// in the join set. When all are admitted it carries messages between them and the coordinator.
 type hub struct {
-	id         ID
-	opt        ListenOptions
-	again      bool // another hub follows this one; under the lock of hubs
-	log        *slog.Logger
-	warn       *auth.Log // for events that strangers can cause
-	ln         net.Listener
-	inner      *inner
-	pulsePort  int // 0 if there is none
-	closePulse func()
-	guests     *auth.Pending
-	linger     time.Duration
-	wg         sync.WaitGroup // every goroutine of the hub
-	name       auth.Nonce     // of this hub, for rivals
-	born       uint64         // when, in ns since 1970
-	closeCalls func()         // ends findRivals
+	id     ID
+	opt    ListenOptions
+	again  bool // another hub follows this one; under the lock of hubs
+	log    *slog.Logger
+	warn   *auth.Log // for events that strangers can cause
+	entry  entry
+	self   identity
+	linger time.Duration
+	wg     sync.WaitGroup // every goroutine of the hub
 
 	mu          sync.Mutex
-	lobby       lobby
-	verdict     *refusal       // why the group will never start
-	coordinator *coordinator   // nil until the group has started
-	began       time.Time      // when the group started
-	later       []func()       // what ranks of this process are yet to hear, nil mostly; under mu of the coordinator
-	ended       map[int]string // by rank: how its process has ended; see Gone
-	heard       chan struct{}  // closed and replaced when ended grows
-	seated      int            // connections of ranks that are open
-	moved       int            // ranks that talk without a connection; see move
-	foreign     int            // connections that had another key
-	rival       string         // what to say of another hub of this ID that was met
+	joined      joinSet
+	verdict     *rendezvous.Refusal // why the group will never start
+	coordinator *coordinator        // nil until the group has started
+	began       time.Time           // when the group started
+	later       []func()            // what ranks of this process are yet to hear, nil mostly; under mu of the coordinator
+	ended       map[int]string      // by rank: how its process has ended; see Gone
+	heard       chan struct{}       // closed and replaced when ended grows
+	open        int                 // connections of ranks that are open
+	moved       int                 // ranks that talk without a connection; see move
+	foreign     int                 // connections that had another key
+	rival       string              // what to say of another hub of this ID that was met
 	timer       *time.Timer
 	stopped     bool
 }
 
+// An entry is where ranks come to a hub.
+type entry struct {
+	ln         net.Listener
+	inner      *inner
+	unproven   *auth.Pending
+	pulsePort  int // 0 if there is none
+	closePulse func()
+}
+
+// close stops listening.
+func (e *entry) close() {
+	e.ln.Close()
+	e.inner.Close()
+	e.unproven.Close()
+}
+
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
-	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, inner: newInner(),
-		log: o.logger(), linger: lingerTime, name: auth.NewNonce(), born: uint64(time.Now().UnixNano())}
-	h.closePulse, h.closeCalls = func() {}, func() {}
-	h.openPulse()
-	h.warn = auth.NewLog(h.log)
-	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
+	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), log: o.logger(),
+		linger: lingerTime, warn: auth.NewLog(o.logger()),
+		self: identity{auth.NewNonce(), uint64(time.Now().UnixNano()), func() {}}}
+	h.entry = entry{ln, newInner(), auth.NewPending(maxUnproven, handshakeTime, h.warn), 0, func() {}}
+	if o.shared == nil { // the way to the caller's own Listener is not known here
+		h.entry.pulsePort, h.entry.closePulse = openPulse(ln.Addr(), h.log)
+	}
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
 	if o.known {
 		h.findRivals()
 	}
-	for _, door := range []net.Listener{ln, h.inner} {
-		h.wg.Go(func() { h.guests.Serve(door, h.serve) })
+	for _, ln := range []net.Listener{ln, h.entry.inner} {
+		h.wg.Go(func() { h.entry.unproven.Serve(ln, h.serve) })
 	}
 	return h
 }
@@ -79,7 +83,7 @@ func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub 
 // abandoned ends a hub to which no rank has come.
 func (h *hub) abandoned() {
 	h.mu.Lock()
-	came := h.lobby.seats != nil
+	came := h.joined.slots != nil
 	h.mu.Unlock()
 	if !came {
 		h.log.Warn("rendezvous closed: no rank came", "addr", h.id.Addr())
@@ -95,17 +99,17 @@ func (h *hub) serve(conn net.Conn) {
 		return
 	}
 	if len(s.Rival) > 0 {
-		h.visited(&s.claim)
+		h.visited(&s.Claim)
 		return
 	}
-	if !h.sit(s) {
+	if !h.admit(s) {
 		s.link.flush(flushTime)
 		s.link.close()
 		return
 	}
 	why, silent := h.listen(s)
 	if r := h.started(); silent && r != nil && !h.hasMoved(s) { // the link stays: what is sent may arrive later
-		r.unheard(s.Rank, why)
+		r.feed(rendezvous.Unheard{Rank: s.Rank, Why: why})
 	} else {
 		defer s.link.close()
 	}
@@ -114,18 +118,18 @@ func (h *hub) serve(conn net.Conn) {
 			switch how := h.outcome(r, s.Rank); how {
 			case "":
 			case EndedWell: // its program is done, and has left without a goodbye
-				r.hear(s.Rank, &leave{})
+				r.hear(s.Rank, &rendezvous.Leave{})
 			default:
 				why = "its process ended without goodbye: " + how
 			}
 		}
-		h.rise(s, why)
+		h.release(s, why)
 	}
 }
 
 // greet has both sides prove that they know the key, the rank first.
-func (h *hub) greet(below net.Conn) (*seat, error) {
-	s := &seat{from: below.RemoteAddr().String()}
+func (h *hub) greet(below net.Conn) (*slot, error) {
+	s := &slot{from: below.RemoteAddr().String()}
 	conn, sealed, err := h.opt.TLS.Either(below)
 	if err != nil {
 		return s, err
@@ -133,11 +137,11 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	s.sealed = sealed
 	var refused error
 	err = auth.Answer(conn, h.id.key(), protocol, func(claim []byte) []byte {
-		refused = s.Parse(claim)
+		refused = rendezvous.Parse(claim, &s.Claim)
 		if refused == nil && len(s.Rival) > 0 {
-			return h.hail().Append(nil)
+			return rendezvous.Append(nil, h.hail())
 		}
-		if refused == nil && h.guests.Trust(below) {
+		if refused == nil && h.entry.unproven.Trust(below) {
 			s.link = newLink(conn)
 		}
 		return nil
@@ -157,10 +161,10 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	return s, err
 }
 
-// sit seats a rank, or refuses it. A conflict before the start ends the group for all, since
+// admit gives a rank its slot, or refuses it. A conflict before the start ends the group for all, since
 // the group can never start. A hub that has ended answers nothing: the rank tries again, and
 // may find the next hub.
-func (h *hub) sit(s *seat) bool {
+func (h *hub) admit(s *slot) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopped {
@@ -170,11 +174,11 @@ func (h *hub) sit(s *seat) bool {
 		s.link.send(h.verdict)
 		return false
 	}
-	if h.coordinator != nil && h.lobby.partial {
+	if h.coordinator != nil && h.joined.partial {
 		s.link.send(h.late(s))
 		return false
 	}
-	if h.coordinator != nil && s.Rank < h.lobby.size {
+	if h.coordinator != nil && s.Rank < h.joined.size {
 		if here, gone := h.coordinator.without(s.Rank); gone {
 			s.link.send(busy(here))
 			return false
@@ -182,9 +186,9 @@ func (h *hub) sit(s *seat) bool {
 	}
 	no := h.tooMany(s.Size)
 	if no == nil {
-		no = h.lobby.sit(s)
+		no = h.joined.add(s)
 	}
-	if no == nil && h.lobby.full() && !s.sealed && h.opt.TLS != nil { // no rank's connection is sealed
+	if no == nil && h.joined.full() && !s.sealed && h.opt.TLS != nil { // no rank's connection is sealed
 		no = conflict("the ranks come without TLS, and what serves the ID has TLS (%v): set RINGO_TLS, and RINGO_TLS_CERT, "+
 			"_KEY and _CA if it is by certificates, for both or for neither", h.opt.TLS)
 	}
@@ -197,12 +201,12 @@ func (h *hub) sit(s *seat) bool {
 		s.link.send(no)
 		return false
 	}
-	h.seated++
-	s.link.send(&welcome{})
-	if h.lobby.full() {
+	h.open++
+	s.link.send(&rendezvous.Welcome{})
+	if h.joined.full() {
 		h.start()
 	} else {
-		h.miss()
+		h.missing()
 	}
 	return true
 }
@@ -238,7 +242,7 @@ func (h *hub) outcome(r *coordinator, rank int) string {
 const spareFiles = 32
 
 // tooMany is the refusal of more ranks than this process can have connections, else nil.
-func (h *hub) tooMany(size int) *refusal {
+func (h *hub) tooMany(size int) *rendezvous.Refusal {
 	if h.opt.files == 0 {
 		h.opt.files = descriptors()
 	}
@@ -257,95 +261,59 @@ func (h *hub) gone(rank int, why string) {
 	close(h.heard)
 	h.heard = make(chan struct{})
 	if h.coordinator == nil && h.verdict == nil {
-		h.miss()
+		h.missing()
 	}
 }
 
-// miss ends a group in which ranks wait for one that cannot come. A partial group it may start. Under mu.
-func (h *hub) miss() {
-	if h.lobby.partial {
-		if h.lobby.allHere(h.ended) {
+// missing ends a group in which ranks wait for one that cannot come. A partial group it may start. Under mu.
+func (h *hub) missing() {
+	if h.joined.partial {
+		if h.joined.allHere(h.ended) {
 			h.start()
 		}
 		return
 	}
 	for _, rank := range slices.Sorted(maps.Keys(h.ended)) {
-		if rank < h.lobby.size && h.lobby.seats[rank] == nil {
-			h.refuseAll(h.lobby.ended(rank, h.ended[rank]))
+		if rank < h.joined.size && h.joined.slots[rank] == nil {
+			h.refuseAll(h.joined.ended(rank, h.ended[rank]))
 			return
 		}
 	}
 }
 
-// start gives the group of the lobby a coordinator. Under mu.
+// start gives the group of the join set a coordinator. Under mu.
 func (h *hub) start() {
-	roster := h.lobby.settle(h.ended)
-	hosts := h.lobby.hosts()
+	roster := h.joined.settle(h.ended)
+	hosts := h.joined.hosts()
 	h.began = time.Now()
-	h.coordinator = newCoordinator(h.lobby.size, hosts, h.tell)
-	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
-	h.coordinator.land = h.lobby.geography(cmp.Or(h.opt.machine, machineID()))
-	h.coordinator.failed = h.failed
-	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
-	if roster != nil {
-		h.coordinator.tell(h.coordinator.others(-1), roster)
-	}
-	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
-	heirs := h.lobby.heirs()
-	h.coordinator.land.witnesses(h.lobby.seats, starts)
+	starts := h.joined.starts(auth.NewNonce(), hosts)
+	land, successors := h.joined.land(cmp.Or(h.opt.machine, machineID())), h.joined.successors()
+	h.joined.appointWitnesses(&land, starts)
+	heads := make([]int, h.joined.size)
 	for rank := range starts {
-		h.coordinator.heads[rank] = starts[rank].Head
-		starts[rank].Pulse, starts[rank].Heirs = h.pulsePort, heirs
-		h.coordinator.tell([]int{rank}, &starts[rank])
+		heads[rank] = starts[rank].Head
+		starts[rank].Pulse, starts[rank].Successors = h.entry.pulsePort, successors
 	}
-	if roster != nil && len(roster.Away) > 0 { // the door stays open: late comers are refused as long as the group lives
+	h.coordinator = newCoordinator(rendezvous.Config{Size: h.joined.size, Hosts: hosts, Heads: heads, Land: land,
+		Homes: h.joined.homes(), Failed: h.opt.failed}, h)
+	for rank := range starts {
+		if roster != nil {
+			h.tell([]int{rank}, roster)
+		}
+		h.tell([]int{rank}, &starts[rank])
+	}
+	if roster != nil && len(roster.Away) > 0 { // late comers are refused as long as the group lives
 		h.timer.Stop()
 		return
 	}
-	h.endLater(h.closeDoor)
-}
-
-// tell sends a message to ranks. Those of this process hear of a failure when it is on its way to the others, as the
-// process may end on it. Under mu of the coordinator.
-func (h *hub) tell(to []int, m message) {
-	var frame []byte
-	for _, rank := range to {
-		s := h.lobby.seats[rank]
-		if s.ear == nil {
-			if frame == nil {
-				frame = encode(m)
-			}
-			s.link.sendFrame(frame)
-		}
-	}
-	if _, fails := m.(*failed); fails && frame != nil && h.later == nil {
-		h.later = []func(){}
-		go func() {
-			h.flushLinks()
-			r := h.started()
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for _, hear := range h.later {
-				hear()
-			}
-			h.later = nil
-		}()
-	}
-	for _, rank := range to {
-		switch s := h.lobby.seats[rank]; {
-		case s.ear != nil && h.later != nil:
-			h.later = append(h.later, func() { s.ear(m) })
-		case s.ear != nil:
-			s.ear(m)
-		}
-	}
+	h.endLater(h.closeListener)
 }
 
 // refuseAll ends a group that can never start. Under mu.
-func (h *hub) refuseAll(v *refusal) {
+func (h *hub) refuseAll(v *rendezvous.Refusal) {
 	h.log.Warn("rendezvous: " + v.Reason)
 	h.verdict = v
-	for _, s := range h.lobby.seats {
+	for _, s := range h.joined.slots {
 		s.link.send(v)
 	}
 	h.endLater(h.stop)
@@ -358,9 +326,9 @@ func (h *hub) endLater(f func()) {
 
 // listen reads a rank's messages until its connection ends. why is the reason; silent is that the other host answers
 // nothing.
-func (h *hub) listen(s *seat) (why string, silent bool) {
+func (h *hub) listen(s *slot) (why string, silent bool) {
 	for {
-		m, err := s.link.receive(maxBlob + 64)
+		m, err := s.link.receive(rendezvous.MaxBlob + 64)
 		if err != nil {
 			return explain(err), IsSilence(err)
 		}
@@ -372,7 +340,7 @@ func (h *hub) listen(s *seat) (why string, silent bool) {
 		if !r.hear(s.Rank, m) {
 			return fmt.Sprintf("it sent what it must not: %T", m), false
 		}
-		if l, ok := m.(*leave); ok && !l.Stays {
+		if l, ok := m.(*rendezvous.Leave); ok && !l.Stays {
 			s.link.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 		}
 	}
@@ -390,8 +358,8 @@ func (h *hub) begun() bool {
 func (h *hub) reached() net.Addr {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for r := range h.lobby.size {
-		at, ok := h.lobby.seats[r].link.conn.LocalAddr().(*net.TCPAddr)
+	for r := range h.joined.size {
+		at, ok := h.joined.slots[r].link.conn.LocalAddr().(*net.TCPAddr)
 		if ok && at.IP.IsGlobalUnicast() {
 			return at
 		}
@@ -407,42 +375,43 @@ func (h *hub) started() *coordinator {
 }
 
 // wait takes a message that a rank may send before the start.
-func (h *hub) wait(s *seat, m message) {
+func (h *hub) wait(s *slot, m message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	g, ok := m.(*giveUp)
+	g, ok := m.(*rendezvous.GiveUp)
 	if !ok || h.verdict != nil || h.coordinator != nil { // the start crossed the message, and counts
 		return
 	}
-	if h.lobby.partial && g.Timeout {
+	if h.joined.partial && g.Timeout {
 		h.start()
 		return
 	}
-	if h.lobby.partial {
-		s.link.send(&refusal{Cause: causeCancelled, Rank: s.Rank, Reason: "it was cancelled while it waited for the others"})
-		h.vacate(s, "it was cancelled while it waited for the others")
+	if h.joined.partial {
+		const why = "it was cancelled while it waited for the others"
+		s.link.send(&rendezvous.Refusal{Cause: rendezvous.Cancelled, Rank: s.Rank, Reason: why})
+		h.vacate(s, why)
 		return
 	}
 	strangers := ""
 	if h.foreign > 0 {
 		strangers = fmt.Sprintf("; %d connections with another key were turned away", h.foreign)
-	} else if len(h.lobby.hosts()) == len(h.lobby.seats) && !isLoopback(h.id.Addr()) {
+	} else if len(h.joined.hosts()) == len(h.joined.slots) && !isLoopback(h.id.Addr()) {
 		strangers = fmt.Sprintf("; no other process has come to %s: is that an address of %s, and may the others connect to "+
 			"it?", h.id.Addr(), hostname())
 	}
-	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers+h.rival))
+	h.refuseAll(h.joined.gaveUp(s.Rank, g, strangers+h.rival))
 }
 
 // move lets a rank of this process and the coordinator talk without a connection from now on. Earlier
 // messages are still in the connection, which then ends. False means that the hub has ended.
-func (h *hub) move(m *member) (*seat, bool) {
+func (h *hub) move(m *member) (*slot, bool) {
 	h.mu.Lock()
-	s, r := h.lobby.seats[m.rank], h.coordinator
+	s, r := h.joined.slots[m.rank], h.coordinator
 	ok := !h.stopped
 	if ok {
 		s.moved = m
-		if h.moved++; h.moved == h.lobby.size { // all ranks are in this process: nobody will ask at the pulse's port
-			h.closePulse()
+		if h.moved++; h.moved == h.joined.size { // all ranks are in this process: nobody will ask at the pulse's port
+			h.entry.closePulse()
 		}
 	}
 	h.mu.Unlock()
@@ -450,33 +419,34 @@ func (h *hub) move(m *member) (*seat, bool) {
 		return nil, false
 	}
 	r.mu.Lock()
-	s.ear = m.hear
+	s.direct = m.hear
 	r.mu.Unlock()
 	s.link.closeWrite()
 	return s, true
 }
 
-func (h *hub) hasMoved(s *seat) bool {
+func (h *hub) hasMoved(s *slot) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return s.moved != nil
 }
 
-// rise notes once that a rank's connection has ended, and why.
-func (h *hub) rise(s *seat, why string) { s.risen.Do(func() { h.rose(s, why) }) }
-
-func (h *hub) rose(s *seat, why string) {
+// release notes once that a rank's connection has ended, and why.
+func (h *hub) release(s *slot, why string) {
+	if s.released.Swap(true) {
+		return
+	}
 	h.mu.Lock()
 	r := h.coordinator
-	switch waits := r == nil && h.verdict == nil && h.lobby.seats[s.Rank] == s; {
+	switch waits := r == nil && h.verdict == nil && h.joined.slots[s.Rank] == s; {
 	case h.stopped: // by this process, which has ended the connections itself
-	case waits && h.lobby.partial:
+	case waits && h.joined.partial:
 		h.vacate(s, "it died while it waited for the others: "+why)
 	case waits:
-		h.refuseAll(h.lobby.died(s.Rank, why))
+		h.refuseAll(h.joined.died(s.Rank, why))
 	}
-	h.seated--
-	last := r != nil && h.seated == 0
+	h.open--
+	last := r != nil && h.open == 0
 	h.mu.Unlock()
 	if r != nil {
 		r.lost(s.Rank, why)
@@ -487,16 +457,16 @@ func (h *hub) rose(s *seat, why string) {
 }
 
 // flush waits, at most flushTime, until the last messages to all ranks are with the kernel.
-// The group has started: neither coordinator nor seats change any more.
+// The group has started: neither coordinator nor slots change any more.
 func (h *hub) flush() {
 	h.started().waitSettled()
 	h.flushLinks()
 }
 
-// flushLinks is flush without what is yet to settle.
+// flushLinks is flush without what is yet to rendezvous.SettleTime.
 func (h *hub) flushLinks() {
 	end := time.Now().Add(flushTime)
-	for _, s := range h.lobby.seats {
+	for _, s := range h.joined.slots {
 		s.link.flush(max(time.Until(end), 0))
 	}
 }
@@ -504,45 +474,67 @@ func (h *hub) flushLinks() {
 // part waits, at most flushTime, until those that were refused have been told why.
 func (h *hub) part() {
 	h.mu.Lock()
-	refused, seats := h.verdict != nil, maps.Clone(h.lobby.seats)
+	refused, slots := h.verdict != nil, maps.Clone(h.joined.slots)
 	h.mu.Unlock()
 	end := time.Now().Add(flushTime)
-	for _, s := range seats {
+	for _, s := range slots {
 		if refused {
 			s.link.flush(max(time.Until(end), 0))
 		}
 	}
 }
 
-// closeDoor stops listening; the next job may take the port. The caller's own listener stays open until the
+// closeListener stops listening; the next job may take the port. The caller's own listener stays open until the
 // hub ends: the ranks that are left after a failure may meet there (regroup).
-func (h *hub) closeDoor() {
+func (h *hub) closeListener() {
 	if h.opt.shared == nil {
-		h.shutDoor()
+		h.entry.close()
 	}
-}
-
-func (h *hub) shutDoor() {
-	h.ln.Close()
-	h.inner.Close()
-	h.guests.Close()
 }
 
 // stop ends everything. It does not wait for the goroutines.
 func (h *hub) stop() {
-	h.closeDoor()
+	h.closeListener()
 	succeed(h)
-	h.shutDoor()
-	h.closePulse()
-	h.closeCalls()
+	h.entry.close()
+	h.entry.closePulse()
+	h.self.stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped = true
 	h.timer.Stop()
-	for _, s := range h.lobby.seats {
+	if h.coordinator != nil {
+		h.coordinator.end()
+	}
+	for _, s := range h.joined.slots {
 		s.link.close()
 		if s.moved != nil {
 			s.moved.lost("the rendezvous was stopped")
 		}
+	}
+}
+
+// late refuses a rank that comes after a partial group has begun. Under mu.
+func (h *hub) late(s *slot) *rendezvous.Refusal {
+	if i, came := slices.BinarySearch(h.joined.came, s.Rank); came {
+		if here, gone := h.coordinator.without(i); gone {
+			return busy(here)
+		}
+	}
+	h.warn.Warn("rendezvous: late comer refused", "rank", s.Rank, "from", s)
+	return &rendezvous.Refusal{Cause: rendezvous.TooLate, Rank: s.Rank,
+		Reason: fmt.Sprintf("rank %d, %v, comes too late: the others began without it %s ago", s.Rank, s,
+			rendezvous.Spell(time.Since(h.began)))}
+}
+
+// vacate takes a rank out of a partial join set. Under mu.
+func (h *hub) vacate(s *slot, why string) {
+	delete(h.joined.slots, s.Rank)
+	h.joined.away[s.Rank] = why
+	for h.joined.first = range h.joined.slots { // any rank that is left
+	}
+	if len(h.joined.slots) == 0 && !h.stopped {
+		h.joined = joinSet{}
+		h.timer.Reset(h.opt.timeout())
 	}
 }

@@ -28,12 +28,12 @@ type ID [128]byte
 
 const (
 	idMagic = "RNG"
+	version = 3
 	idText  = "ringo:" // prefix of String
 	keyAt   = len(idMagic) + 1
 	addrAt  = keyAt + keyLen
 	sumAt   = len(ID{}) - 4
 	maxAddr = sumAt - addrAt
-	keyLen  = 32
 )
 
 // IDFor is the ID of the hub at addr ("host:port") for all ranks that know the secret.

@@ -9,10 +9,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
@@ -56,10 +58,11 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 	if err := id.Check(); err != nil {
 		return nil, &JoinError{Reason: err.Error(), Err: err}
 	}
-	if size < 1 || size > maxRanks || rank < 0 || rank >= size {
-		return nil, &JoinError{Reason: fmt.Sprintf("rank %d of %d: want 0 ≤ rank < size ≤ %d", rank, size, maxRanks)}
+	if size < 1 || size > rendezvous.MaxRanks || rank < 0 || rank >= size {
+		return nil, &JoinError{Reason: fmt.Sprintf("rank %d of %d: want 0 ≤ rank < size ≤ %d", rank, size,
+			rendezvous.MaxRanks)}
 	}
-	if !j.partial && joinedAs(seatOf{id, rank}) {
+	if !j.partial && joinedAs(slotOf{id, rank}) {
 		return nil, &JoinError{Reason: fmt.Sprintf("process %d joins as rank %d again: it must Close the first group "+
 			"before, or have another ID", os.Getpid(), rank)}
 	}
@@ -69,33 +72,33 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 		defer cancel()
 	}
 	j.log, j.since = orSilent(j.opt.Log), time.Now()
-	g, err := j.seated(ctx)
+	g, err := j.admitted(ctx)
 	if err != nil {
-		j.closePort()
+		j.closePorts()
 	}
 	return g, err
 }
 
-// members are the seats of this process in groups that it has joined and not left. Only so a rank that uses an ID twice
-// hears why at once: the hub may have closed its door, or ended.
+// members are the slots of this process in groups that it has joined and not left. Only so a rank that uses an ID twice
+// hears why at once: the hub may have closed its listener, or ended.
 var members = struct {
 	sync.Mutex
-	of map[seatOf]int // the number of calls of enlist that have not ended
-}{of: map[seatOf]int{}}
+	of map[slotOf]int // the number of calls of enlist that have not ended
+}{of: map[slotOf]int{}}
 
-type seatOf struct {
+type slotOf struct {
 	id   ID
 	rank int
 }
 
-func joinedAs(s seatOf) bool {
+func joinedAs(s slotOf) bool {
 	members.Lock()
 	defer members.Unlock()
 	return members.of[s] > 0
 }
 
-// enlist notes a seat until the function that it returns is called.
-func enlist(s seatOf) func() {
+// enlist notes a slot until the function that it returns is called.
+func enlist(s slotOf) func() {
 	members.Lock()
 	defer members.Unlock()
 	members.of[s]++
@@ -108,7 +111,7 @@ func enlist(s seatOf) func() {
 	})
 }
 
-func (j *joiner) seated(ctx context.Context) (Group, error) {
+func (j *joiner) admitted(ctx context.Context) (Group, error) {
 	l, err := j.enter(ctx)
 	if err != nil && willNot(ctx) { // ranks that wait for this one must hear so
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
@@ -141,14 +144,14 @@ type joiner struct {
 	log        *slog.Logger
 	since      time.Time
 	met        error // from a process that is not our hub, if one answered
-	busy       error // why our hub had no seat yet
+	busy       error // why our hub had no slot yet
 
 	partial bool    // begin without ranks that do not come; see Meet
 	card    []byte  // with partial
 	roster  *Roster // with partial: who has come
 
-	port net.Listener // of a rank that may be an heir
-	eye  net.Listener // of a rank that may be a witness
+	port    net.Listener // of a rank that may be a successor
+	witness net.Listener // of a rank that may be a witness
 }
 
 // strangerTime is the time after which Join warns that another process answers.
@@ -224,30 +227,30 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 	}
 	if j.busy != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf("no place at %s within %s: %v; every rank must Close it",
-			j.id.Addr(), spell(j.waited(ctx)), j.busy)}
+			j.id.Addr(), rendezvous.Spell(j.waited(ctx)), j.busy)}
 	}
 	if j.met != nil && (refusedByTLS(j.met) || j.opt.TLS != nil && !errors.Is(j.met, auth.ErrKey)) {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
 			"no TLS (%v) with what answers at %s within %s: %v; is it another job, or does it have other certificates? set "+
 				"RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA for the ranks and for what serves the ID, or for none",
-			j.opt.TLS, j.id.Addr(), spell(j.waited(ctx)), j.met)}
+			j.opt.TLS, j.id.Addr(), rendezvous.Spell(j.waited(ctx)), j.met)}
 	}
 	if errors.Is(j.met, auth.ErrHungUp) && errors.Is(last, syscall.ECONNREFUSED) {
 		return &JoinError{Err: cause, Nobody: last, Reason: fmt.Sprintf(
 			"what answered at %s has hung up (%v), and within %s nobody listens there any more: its process has ended, and "+
 				"may have said why, or the job has begun without this rank; each group needs an ID of its own",
-			j.id.Addr(), j.met, spell(j.waited(ctx)))}
+			j.id.Addr(), j.met, rendezvous.Spell(j.waited(ctx)))}
 	}
 	if j.met != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
 			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it "+
 				"another job, or has that another RINGO_COMM_SECRET or another number of ranks (WORLD_SIZE, RINGO_SIZE)?",
-			j.id.Addr(), spell(j.waited(ctx)), j.met)}
+			j.id.Addr(), rendezvous.Spell(j.waited(ctx)), j.met)}
 	}
 	return &JoinError{Err: cause, Nobody: last, Reason: fmt.Sprintf(
 		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun "+
 			"without this process? else raise RINGO_JOIN_TIMEOUT",
-		j.id.Addr(), spell(j.waited(ctx)), last)}
+		j.id.Addr(), rendezvous.Spell(j.waited(ctx)), last)}
 }
 
 // waited is the time from the start of Join to the end of ctx.
@@ -303,7 +306,7 @@ func (j *joiner) call(ctx context.Context) (net.Conn, error) {
 	if h == nil || j.opt.Dial != nil || j.opt.apart || h.opt.elsewhere {
 		return j.dial(ctx, j.id.Addr())
 	}
-	return h.inner.dial(ctx)
+	return h.entry.inner.dial(ctx)
 }
 
 func (j *joiner) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -330,45 +333,45 @@ func refusedByTLS(err error) bool {
 }
 
 // greet has both sides prove that they know the key, this side first, and waits to
-// be seated. Before the hub's proof no message of the hub is believed.
+// be admitted. Before the hub's proof no message of the hub is believed.
 func (j *joiner) greet(l *link) error {
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: hostname(),
+	me := &rendezvous.Claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: hostname(),
 		Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr()),
 		Witness: j.claimWitness()}
-	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
+	if _, err := auth.Call(l.conn, j.id.key(), protocol, rendezvous.Append(nil, me)); err != nil {
 		return err
 	}
-	m, err := l.receive(maxBody)
+	m, err := l.receive(rendezvous.MaxBody)
 	if err != nil {
 		return err
 	}
 	switch m := m.(type) {
-	case *welcome:
+	case *rendezvous.Welcome:
 		return nil
-	case *refusal:
-		if m.Cause == causeBusy {
+	case *rendezvous.Refusal:
+		if m.Cause == rendezvous.Busy {
 			j.busy = errors.New(m.Reason)
 			return j.busy
 		}
 		return j.refused(m)
 	}
-	return errMalformed
+	return rendezvous.ErrMalformed
 }
 
 // refused turns the hub's refusal into this rank's error.
-func (j *joiner) refused(r *refusal) *JoinError {
+func (j *joiner) refused(r *rendezvous.Refusal) *JoinError {
 	e := &JoinError{Reason: r.Reason, Missing: r.Missing}
 	switch r.Cause {
-	case causeTimeout:
+	case rendezvous.Timeout:
 		e.Err = context.DeadlineExceeded
-	case causeCancelled:
+	case rendezvous.Cancelled:
 		e.Err = &Failure{Rank: r.Rank, Culprits: []int{r.Rank}, Reason: "cancelled while joining"}
 		if r.Rank == j.rank {
 			e.Err = context.Canceled
 		}
-	case causeDied:
+	case rendezvous.Dead:
 		e.Err = &Failure{Rank: r.Rank, Culprits: []int{r.Rank}, Died: true, Reason: "while joining"}
-	case causeLate:
+	case rendezvous.TooLate:
 		e.Err = ErrExcluded
 	}
 	return e
@@ -378,16 +381,16 @@ func (j *joiner) refused(r *refusal) *JoinError {
 // the hub knows which ranks are missing.
 func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	stop := context.AfterFunc(ctx, func() {
-		g := &giveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: j.waited(ctx)}
+		g := &rendezvous.GiveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: j.waited(ctx)}
 		if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok { // of the group from which this one was to grow
 			g.Dead, g.Reason = f.Culprits, f.Error()
 		}
 		l.send(g)
 		l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 	})
-	m, err := l.receive(maxBody)
-	if r, ok := m.(*roster); ok && j.entered(r) {
-		m, err = l.receive(maxBody)
+	m, err := l.receive(rendezvous.MaxBody)
+	if r, ok := m.(*rendezvous.Roster); ok && j.entered(r) {
+		m, err = l.receive(rendezvous.MaxBody)
 	}
 	inTime := stop()
 	if err != nil {
@@ -398,16 +401,16 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 		return nil, &JoinError{Reason: fmt.Sprintf("%v (%s)", f, j.id.Addr()), Err: f}
 	}
 	switch m := m.(type) {
-	case *refusal:
+	case *rendezvous.Refusal:
 		return nil, j.refused(m)
-	case *start:
+	case *rendezvous.Start:
 		g := j.enrol(l, m)
 		if inTime {
 			return g, nil
 		}
 		return stillWanted(g, context.Cause(ctx))
 	}
-	return nil, &JoinError{Reason: errMalformed.Error(), Err: errMalformed}
+	return nil, &JoinError{Reason: rendezvous.ErrMalformed.Error(), Err: rendezvous.ErrMalformed}
 }
 
 // stillWanted returns g, a group that has started. If cause is why this rank will not come after all, it ends the group
@@ -426,102 +429,13 @@ func stillWanted(g Group, cause error) (Group, error) {
 	return nil, &JoinError{Reason: fmt.Sprintf("cancelled as the last rank came (%v)", cause), Err: cause}
 }
 
-// enrol makes the member that talks to the coordinator through l.
-func (j *joiner) enrol(l *link, s *start) Group {
-	l.conn.SetReadDeadline(time.Time{})
-	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
-	m.head = s.Head
-	m.quits = enlist(seatOf{j.id, j.rank})
-	h := hubOf(j.id) // nil unless this process serves it
-	switch _, inside := l.conn.LocalAddr().(innerAddr); {
-	case inside && j.opt.Source != nil:
-		m.at = &net.TCPAddr{IP: j.opt.Source}
-	case inside && h != nil:
-		m.at = h.reached()
-	case j.opt.Dial == nil:
-		m.at = l.conn.LocalAddr()
-	}
-	if s.Takers > 0 {
-		m.giving = newHead(m.key, j.rank, s.Takers, s.Apart)
-	}
-	if h != nil && !j.opt.apart && j.opt.Dial == nil && h.take(m, l) {
-		return m
-	}
-	m.up = func(msg message) {
-		if _, ok := msg.(*fail); ok && h != nil { // directly to the coordinator, where flush waits until it has settled
-			h.started().hear(j.rank, msg)
-			return
-		}
-		l.send(msg)
-	}
-	m.drop = func() {
-		if port := m.takePort(); port != nil {
-			port.Close()
-		}
-		m.witness.close()
-		l.close()
-	}
-	m.feel = j.feel(l, s.Pulse)
-	j.inherit(m, s)
-	j.observe(m, s)
-	m.flush = func() {
-		l.flush(flushTime)
-		if h != nil {
-			h.flush()
-		}
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		m.lost(pump(l, m))
-	}()
-	m.hangUp = func() {
-		select {
-		case <-m.byed:
-		case <-time.After(goodbyeTime):
-		}
-		if h != nil {
-			h.flush() // the others hear of our leave before this process may end
-		}
-		m.drop()
-		<-ended
-	}
-	return m
-}
-
-// take makes a member in the hub's own process talk to the coordinator directly, without connection l and without a
-// goroutine. It returns false if the hub has ended.
-func (h *hub) take(m *member, l *link) bool {
-	r := h.started()
-	s, ok := h.move(m)
-	if !ok {
+// entered takes the roster. It returns false if this rank is not on it.
+func (j *joiner) entered(r *rendezvous.Roster) bool {
+	rank := slices.Index(r.Came, j.rank)
+	if !j.partial || rank < 0 {
 		return false
 	}
-	m.up = func(msg message) { r.hear(m.rank, msg) }
-	m.flush = h.flush // the others hear of our leave, or failure, before this process may end
-	m.drop = func() { h.rise(s, "dropped out") }
-	m.hangUp = func() {
-		select {
-		case <-m.byed:
-		case <-time.After(goodbyeTime):
-		}
-		h.flush()
-		h.rise(s, "left")
-	}
-	l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
-	pump(l, m) // messages that were sent before
-	l.close()
+	j.roster = r
+	j.rank, j.size = rank, len(r.Came)
 	return true
-}
-
-// pump hands the coordinator's messages to m until the connection ends.
-func pump(l *link, m *member) (why string) {
-	for {
-		msg, err := l.receive(maxBody)
-		if err != nil {
-			m.silence.Store(IsSilence(err))
-			return explain(err)
-		}
-		m.hear(msg)
-	}
 }

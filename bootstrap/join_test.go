@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/transcript"
@@ -57,7 +58,7 @@ func TestMissingRanks(t *testing.T) {
 	for _, r := range []int{0, 1, 2, 5, 6} {
 		all = append(all, join(within(t, 20*time.Second), id, r, 8))
 	}
-	require.Eventually(t, func() bool { return seated(id) == 5 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 5 }, 10*time.Second, time.Millisecond)
 	// The first to lose patience speaks for all.
 	all = append(all, join(within(t, time.Second), id, 4, 8))
 	for _, c := range all {
@@ -124,7 +125,7 @@ func TestConflicts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			id, log := hubAt(t)
 			first := join(within(t, 10*time.Second), id, 0, 3)
-			require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 			second := join(within(t, 10*time.Second), id, tt.rank, tt.size)
 			for _, c := range []<-chan joined{first, second} {
 				require.Regexp(t, tt.want, (<-c).err.Error())
@@ -140,10 +141,10 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestTwoProcessesClaim(t *testing.T) {
-	var l lobby
-	require.Nil(t, l.sit(&seat{claim: claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
-	for _, c := range []claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
-		no := l.sit(&seat{claim: c, from: "x:2"})
+	var l joinSet
+	require.Nil(t, l.add(&slot{Claim: rendezvous.Claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
+	for _, c := range []rendezvous.Claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
+		no := l.add(&slot{Claim: c, from: "x:2"})
 		require.Equal(t, fmt.Sprintf("two processes claim rank 1: process 7 on a (x:1) and process %d on %s (x:2): give "+
 			"each its own RINGO_RANK, or if they are two jobs, each job its own address", c.Pid, c.Host), no.Reason)
 	}
@@ -178,7 +179,7 @@ func TestGone(t *testing.T) {
 	require.NoError(t, err)
 	defer Stop(id)
 	j := join(within(t, 10*time.Second), id, 0, 3)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	Gone(id, 7, "of no interest to a group of 3")
 	Gone(id, 2, "exit status 3")
 	const want = "join: rank 2 will not come, for its process has ended: exit status 3"
@@ -196,11 +197,11 @@ func TestGone(t *testing.T) {
 	check(<-join(within(t, 10*time.Second), id, 1, 3))
 }
 
-func seated(id ID) int {
+func taken(id ID) int {
 	h := hubOf(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seated
+	return h.open
 }
 
 // Each rank that uses an ID twice hears why at once, although the hub listens no more. After it has left the first
@@ -209,7 +210,7 @@ func TestJoinTwice(t *testing.T) {
 	id, _ := hubAt(t)
 	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
 	groups := []Group{(<-a).g, (<-b).g}
-	hubOf(id).closeDoor()
+	hubOf(id).closeListener()
 	for r := range groups {
 		again := <-join(within(t, time.Minute), id, r, 2)
 		require.ErrorContains(t, again.err, fmt.Sprintf("joins as rank %d again: it must Close the first group before", r))
@@ -278,7 +279,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	quitter := bare(id, 1, 3)
 	l, err := quitter.enter(within(t, 10*time.Second))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 2 }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = quitter.await(ctx, l)
@@ -297,7 +298,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 func TestLastWillNotCome(t *testing.T) {
 	id, _ := hubAt(t)
 	other := join(within(t, 10*time.Second), id, 0, 2)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := &Failure{Rank: 1, Culprits: []int{1}, Reason: "disk full"}
 	cancel(why)
@@ -321,7 +322,7 @@ func TestDeathWhileWaiting(t *testing.T) {
 	l, err := bare(id, 2, 3).enter(t.Context())
 	require.NoError(t, err)
 	other := join(within(t, 10*time.Second), id, 0, 3)
-	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 2 }, 10*time.Second, time.Millisecond)
 	l.close()
 	err = (<-other).err
 	var f *Failure
@@ -334,7 +335,7 @@ func TestDeathWhileWaiting(t *testing.T) {
 func TestHubEndsWhileWaiting(t *testing.T) {
 	id, _ := hubAt(t)
 	j := join(within(t, 10*time.Second), id, 0, 2)
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	Stop(id)
 	err := (<-j).err
 	require.ErrorContains(t, err, "the process that serves the rendezvous died")
@@ -472,17 +473,17 @@ func TestStrangers(t *testing.T) {
 	id, log := hubAt(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	frames := samples()
+	frames := []message{&rendezvous.Welcome{}, &rendezvous.Part{Data: make([]byte, 100)}, &rendezvous.Start{Head: -1}}
 	strangers := []func(c net.Conn){
 		func(c net.Conn) {}, // a port scanner
 		func(c net.Conn) { c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) },
 		func(c net.Conn) { b := make([]byte, 4096); fillRandom(b); c.Write(b) },
-		func(c net.Conn) { c.Write(greeting(protocol)[:20]) },                // half a greeting
-		func(c net.Conn) { c.Write(greeting(protocol)); drain(c) },           // no proof
-		func(c net.Conn) { c.Write(encode(frames[rand.IntN(len(frames))])) }, // no greeting
-		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                   // reset
+		func(c net.Conn) { c.Write(greeting(protocol)[:20]) },                           // half a greeting
+		func(c net.Conn) { c.Write(greeting(protocol)); drain(c) },                      // no proof
+		func(c net.Conn) { c.Write(rendezvous.Encode(frames[rand.IntN(len(frames))])) }, // no greeting
+		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                              // reset
 		func(c net.Conn) { // a claim that guesses
-			auth.Call(c, []byte("guess"), protocol, (&claim{Rank: 0, Size: 16}).Append(nil))
+			auth.Call(c, []byte("guess"), protocol, rendezvous.Append(nil, &rendezvous.Claim{Rank: 0, Size: 16}))
 		},
 	}
 	for _, stranger := range strangers {
@@ -490,7 +491,7 @@ func TestStrangers(t *testing.T) {
 			for ctx.Err() == nil {
 				c, err := net.DialTimeout("tcp", id.Addr(), time.Second)
 				if err != nil {
-					return // the door is closed
+					return // the listener is closed
 				}
 				stranger(c)
 				c.Close()
@@ -537,11 +538,11 @@ func fillRandom(b []byte) {
 	}
 }
 
-// Silent connections, more than maxGuests, do not keep ranks out.
+// Silent connections, more than maxUnproven, do not keep ranks out.
 func TestSlowStrangers(t *testing.T) {
 	id, _ := hubAt(t)
 	var first net.Conn
-	for range maxGuests + 50 {
+	for range maxUnproven + 50 {
 		c, err := net.Dial("tcp", id.Addr())
 		require.NoError(t, err)
 		defer c.Close()
@@ -568,7 +569,7 @@ func TestTruncatedGreeting(t *testing.T) {
 		c.Write(whole[:i])
 		c.Close()
 	}
-	require.Zero(t, seated(id))
+	require.Zero(t, taken(id))
 	j := <-join(within(t, 10*time.Second), id, 0, 1)
 	require.NoError(t, j.err)
 	require.NoError(t, j.g.Close())
@@ -576,15 +577,15 @@ func TestTruncatedGreeting(t *testing.T) {
 
 // A rank that breaks off at any byte later has died.
 func TestTruncatedWord(t *testing.T) {
-	whole := encode(&part{Data: []byte("data")})
+	whole := rendezvous.Encode(&rendezvous.Part{Data: []byte("data")})
 	for i := range whole {
 		id, _ := hubAt(t)
 		other := join(within(t, 10*time.Second), id, 0, 2)
 		l, err := bare(id, 1, 2).enter(within(t, 10*time.Second))
 		require.NoError(t, err)
-		m, err := l.receive(maxBody)
+		m, err := l.receive(rendezvous.MaxBody)
 		require.NoError(t, err)
-		require.IsType(t, &start{}, m)
+		require.IsType(t, &rendezvous.Start{}, m)
 		_, err = l.conn.Write(whole[:i])
 		require.NoError(t, err)
 		l.close()
@@ -606,14 +607,14 @@ func TestProtocolBreach(t *testing.T) {
 		name string
 		m    message
 	}{
-		{"out of sequence", &part{Seq: 5}},
-		{"the hub's word", &gathered{}},
-		{"more calls than come", &withdraw{Seq: 1}},
+		{"out of sequence", &rendezvous.Part{Seq: 5}},
+		{"the hub's word", &rendezvous.Gathered{}},
+		{"more calls than come", &rendezvous.Withdraw{Seq: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			groups := joinAll(t, 2)
-			groups[1].(*member).up(tt.m)
+			groups[1].(*member).uplink.up(tt.m)
 			f := awaitFailure(t, groups[0])
 			require.Equal(t, 1, f.Rank)
 			require.Contains(t, f.Reason, "it sent what it must not")
@@ -650,13 +651,13 @@ func TestRanges(t *testing.T) {
 	}{
 		{nil, ""}, {[]int{3}, "3"}, {[]int{3, 4}, "3, 4"}, {[]int{0, 1, 2, 4, 5, 6, 9}, "0-2, 4-6, 9"},
 	} {
-		require.Equal(t, tt.want, ranges(tt.ranks))
+		require.Equal(t, tt.want, rendezvous.Ranges(tt.ranks))
 	}
 	var odd []int
-	for r := 1; r < maxRanks; r += 2 {
+	for r := 1; r < rendezvous.MaxRanks; r += 2 {
 		odd = append(odd, r)
 	}
-	require.Less(t, len(ranges(odd)), maxText/2)
+	require.Less(t, len(rendezvous.Ranges(odd)), rendezvous.MaxText/2)
 }
 
 func BenchmarkJoin(b *testing.B) {

@@ -8,6 +8,9 @@ import (
 	"sync"
 )
 
+// keyLen is the number of bytes of a key.
+const keyLen = 32
+
 // stretching makes each try at a chosen secret cost about 60 ms of one core.
 const stretching = 300_000
 
@@ -36,11 +39,9 @@ func secretKey(addr, secret string) ([]byte, error) {
 	return key, nil
 }
 
-// A salt makes the key of a group differ from the keys of all other groups of the same ID.
-type salt [32]byte
-
-func groupKey(key []byte, s salt) []byte {
-	k, err := hkdf.Key(sha256.New, key, s[:], "ringo group", keyLen)
+// groupKey is the key of a group. The salt makes it differ from the keys of all other groups of the same ID.
+func groupKey(key []byte, salt [32]byte) []byte {
+	k, err := hkdf.Key(sha256.New, key, salt[:], "ringo group", keyLen)
 	if err != nil {
 		panic(err) // only for lengths that are constants here
 	}

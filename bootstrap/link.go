@@ -5,9 +5,11 @@ package bootstrap
 import (
 	"bufio"
 	"net"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/secure"
 )
 
@@ -48,7 +50,7 @@ func newLink(conn net.Conn) *link {
 	return &link{conn: conn, in: bufio.NewReader(conn), tcp: tcp, patience: silence}
 }
 
-func (l *link) send(m message) { l.sendFrame(encode(m)) }
+func (l *link) send(m message) { l.sendFrame(rendezvous.Encode(m)) }
 
 // sendFrame queues an encoded message, which may be shared between links.
 func (l *link) sendFrame(frame []byte) {
@@ -143,7 +145,7 @@ func (l *link) flush(d time.Duration) {
 	}
 }
 
-func (l *link) receive(limit int) (message, error) { return decode(l.in, limit) }
+func (l *link) receive(limit int) (message, error) { return rendezvous.Decode(l.in, limit) }
 
 // closeWrite ends the stream to the other side, after the frames that were sent.
 func (l *link) closeWrite() {
@@ -159,4 +161,14 @@ func (l *link) close() {
 	l.queue = nil
 	l.mu.Unlock()
 	l.conn.Close()
+}
+
+// containers begins the suffix of a machine's ID that tells apart its containers, whose processes may have the same
+// numbers.
+const containers = "|"
+
+// hostname is the name of this host, for messages.
+func hostname() string {
+	host, _ := os.Hostname()
+	return host[:min(len(host), 255)]
 }

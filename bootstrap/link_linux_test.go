@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -60,10 +61,10 @@ func linkTo(t *testing.T, d time.Duration) (*link, *net.TCPConn) {
 func TestLinkToStoppedProcess(t *testing.T) {
 	t.Parallel()
 	l, far := linkTo(t, 100*time.Millisecond)
-	big := &gathered{Data: [][]byte{make([]byte, 16<<20)}}
+	big := &rendezvous.Gathered{Data: [][]byte{make([]byte, 16<<20)}}
 	l.send(big)
 	ended := make(chan error, 1)
-	go func() { _, err := l.receive(maxBody); ended <- err }()
+	go func() { _, err := l.receive(rendezvous.MaxBody); ended <- err }()
 	raw, err := l.tcp.SyscallConn()
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // the kernel has asked for room three times, later and later
@@ -75,9 +76,9 @@ func TestLinkToStoppedProcess(t *testing.T) {
 		return err == nil && i.Backoff >= 3
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Empty(t, ended)
-	m, err := newLink(far).receive(maxBody)
+	m, err := newLink(far).receive(rendezvous.MaxBody)
 	require.NoError(t, err)
-	require.True(t, bytes.Equal(encode(big), encode(m)))
+	require.True(t, bytes.Equal(rendezvous.Encode(big), rendezvous.Encode(m)))
 	far.Close()
 	require.Equal(t, "its connection ended without goodbye", explain(<-ended))
 }
@@ -97,10 +98,10 @@ func TestLinkToSilentHost(t *testing.T) {
 		need.Missing(t, "root", "a filter of a TCP socket: "+err.Error())
 	}
 	require.NoError(t, err)
-	l.send(&bye{})
+	l.send(&rendezvous.Bye{})
 	l.conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // look comes first
 	began := time.Now()
-	_, err = l.receive(maxBody)
+	_, err = l.receive(rendezvous.MaxBody)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.Less(t, time.Since(began), 25*time.Second)
 	require.Contains(t, explain(err), "its host did not answer for")

@@ -3,20 +3,12 @@ package bootstrap
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
+
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // MaxCard is the most bytes of a card.
-const MaxCard = 3 << 10
-
-// A Roster lists the ranks that have come to a group of Meet, and the others.
-type Roster struct {
-	Came  []int          // by rank in the group: the rank with which Meet was called, ascending
-	Cards [][]byte       // by rank in the group: its card
-	Away  map[int]string // by rank that is not here: why, "" if that is not known
-}
+const MaxCard = rendezvous.MaxCard
 
 // Meet is Join for ranks that go on without ranks that do not come. The group begins when all are here, when the first
 // deadline of a waiting rank passes, or when the processes of all that are not here are known to have ended. Its ranks
@@ -45,103 +37,4 @@ func (s Spec) Meet(ctx context.Context, card []byte, lo ListenOptions, jo JoinOp
 		return nil, nil, err
 	}
 	return Meet(ctx, id, s.Rank, s.Size, card, jo)
-}
-
-// entered takes the roster. It returns false if this rank is not on it.
-func (j *joiner) entered(r *roster) bool {
-	rank := slices.Index(r.Came, j.rank)
-	if !j.partial || rank < 0 {
-		return false
-	}
-	j.roster = (*Roster)(r)
-	j.rank, j.size = rank, len(r.Came)
-	return true
-}
-
-// allHere reports whether all ranks are here that can come.
-func (l *lobby) allHere(ended map[int]string) bool {
-	for r := range l.size {
-		if _, gone := ended[r]; !gone && l.seats[r] == nil {
-			return false
-		}
-	}
-	return len(l.seats) > 0
-}
-
-// settle numbers the ranks of a partial lobby anew, and returns their roster; nil if the lobby is not partial.
-func (l *lobby) settle(ended map[int]string) *roster {
-	if !l.partial {
-		return nil
-	}
-	r := &roster{Came: slices.Sorted(maps.Keys(l.seats)), Away: map[int]string{}}
-	for rank := range l.size {
-		if l.seats[rank] != nil {
-			continue
-		}
-		r.Away[rank] = l.away[rank]
-		if why, gone := ended[rank]; gone {
-			r.Away[rank] = "its process has ended: " + why
-		}
-	}
-	seats := map[int]*seat{}
-	for i, rank := range r.Came {
-		s := l.seats[rank]
-		r.Cards = append(r.Cards, s.Card)
-		s.Rank, s.Size, seats[i] = i, len(r.Came), s
-	}
-	l.came, l.size, l.seats = r.Came, len(r.Came), seats
-	return r
-}
-
-// late refuses a rank that comes after a partial group has begun. Under mu.
-func (h *hub) late(s *seat) *refusal {
-	if i, came := slices.BinarySearch(h.lobby.came, s.Rank); came {
-		if here, gone := h.coordinator.without(i); gone {
-			return busy(here)
-		}
-	}
-	h.warn.Warn("rendezvous: late comer refused", "rank", s.Rank, "from", s)
-	return &refusal{Cause: causeLate, Rank: s.Rank,
-		Reason: fmt.Sprintf("rank %d, %v, comes too late: the others began without it %s ago", s.Rank, s,
-			spell(time.Since(h.began)))}
-}
-
-// vacate takes a rank out of a partial lobby. Under mu.
-func (h *hub) vacate(s *seat, why string) {
-	delete(h.lobby.seats, s.Rank)
-	h.lobby.away[s.Rank] = why
-	for h.lobby.first = range h.lobby.seats { // any rank that is left
-	}
-	if len(h.lobby.seats) == 0 && !h.stopped {
-		h.lobby = lobby{}
-		h.timer.Reset(h.opt.timeout())
-	}
-}
-
-// roster tells the ranks of a partial group who has come, before the start.
-type roster Roster
-
-func (*roster) kind() kind { return kRoster }
-
-func (m *roster) Append(b []byte) []byte {
-	b = appendParts(appendRanks(b, m.Came), m.Cards)
-	away := slices.Sorted(maps.Keys(m.Away))
-	b = appendRanks(b, away)
-	for _, rank := range away {
-		b = appendText(b, m.Away[rank])
-	}
-	return b
-}
-
-func (m *roster) Parse(b []byte) error {
-	f := fields{b: b}
-	m.Came, m.Cards, m.Away = f.ranks(), f.parts(), map[int]string{}
-	away := f.ranks()
-	for _, rank := range away {
-		m.Away[rank] = f.text()
-	}
-	if len(m.Cards) != len(m.Came) || len(m.Away) != len(away) || !slices.IsSorted(away) || !slices.IsSorted(m.Came) {
-		return errMalformed
-	}
-	return f.end()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/stretchr/testify/require"
 )
 
@@ -15,7 +16,7 @@ type met struct {
 	err error
 }
 
-// meets calls Meet in the background, and returns when the rank is seated as one of n.
+// meets calls Meet in the background, and returns when the rank is admitted as one of n.
 func meets(t *testing.T, ctx context.Context, id ID, rank, size, n int) <-chan met {
 	t.Helper()
 	c := make(chan met, 1)
@@ -24,7 +25,7 @@ func meets(t *testing.T, ctx context.Context, id ID, rank, size, n int) <-chan m
 		c <- met{g, who, err}
 	}()
 	if n > 0 {
-		require.Eventually(t, func() bool { return seated(id) == n }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return taken(id) == n }, 10*time.Second, time.Millisecond)
 	}
 	return c
 }
@@ -56,7 +57,7 @@ func TestMeetWithoutSome(t *testing.T) {
 		id, _ := hubAt(t)
 		a := meets(t, within(t, 20*time.Second), id, 1, size, 1)
 		b := meets(t, within(t, 20*time.Second), id, 3, size, 2)
-		require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return taken(id) == 2 }, 10*time.Second, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		c := meets(t, ctx, id, 2, size, 3) // the first to lose patience
@@ -72,7 +73,7 @@ func TestMeetWithoutSome(t *testing.T) {
 				late.err.Error())
 		}
 		require.NoError(t, groups[0].Close())
-		hasty := <-meets(t, within(t, 50*time.Millisecond), id, 1, size, 0)
+		hasty := <-meets(t, within(t, 300*time.Millisecond), id, 1, size, 0)
 		require.ErrorContains(t, hasty.err, "the group before has not ended, rank 1, 2 is in it")
 		closeAll(t, groups[1:])
 		require.Eventually(t, func() bool { return hubOf(id) == nil }, 10*time.Second, time.Millisecond)
@@ -88,7 +89,7 @@ func TestMeetAll(t *testing.T) {
 }
 
 // Nobody waits for processes that have ended, before they came or while they waited for the others. A rank that dies
-// in the lobby may come again.
+// in the join set may come again.
 func TestMeetWithoutTheDead(t *testing.T) {
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Again: true})
 	require.NoError(t, err)
@@ -103,14 +104,14 @@ func TestMeetWithoutTheDead(t *testing.T) {
 	l := mortal() // the first that comes
 	a := meets(t, within(t, 20*time.Second), id, 0, 4, 2)
 	l.close()
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	l = mortal()
-	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 2 }, 10*time.Second, time.Millisecond)
 	b := meets(t, within(t, 20*time.Second), id, 1, 4, 3)
 	Gone(id, 2, "exit status 3")
-	m, err := l.receive(maxBody)
+	m, err := l.receive(rendezvous.MaxBody)
 	require.NoError(t, err)
-	require.Equal(t, map[int]string{2: "its process has ended: exit status 3"}, m.(*roster).Away)
+	require.Equal(t, map[int]string{2: "its process has ended: exit status 3"}, m.(*rendezvous.Roster).Away)
 	l.close()
 	first := []met{<-a, <-b}
 	require.Equal(t, []int{0, 1, 3}, first[0].who.Came)
@@ -121,9 +122,9 @@ func TestMeetWithoutTheDead(t *testing.T) {
 		time.Millisecond)
 	a = meets(t, within(t, 20*time.Second), id, 0, 4, 1)
 	l = mortal()
-	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 2 }, 10*time.Second, time.Millisecond)
 	l.close()
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	Gone(id, 1, "killed by signal 9")
 	groupsAway := map[int]string{1: "its process has ended: killed by signal 9", 2: "its process has ended: exit status 3",
 		3: "its process has ended: exit status 0"}
@@ -134,13 +135,13 @@ func TestMeetWithoutTheDead(t *testing.T) {
 // A rank that is cancelled is away, and the others wait on. When nobody is left the hub waits for ranks as before.
 func TestMeetCancelled(t *testing.T) {
 	id, _ := hubAt(t)
-	quit := func(size, seats int, meanwhile func()) {
+	quit := func(size, slots int, meanwhile func()) {
 		j := bare(id, 0, size)
 		j.partial = true
 		l, err := j.enter(within(t, 10*time.Second))
 		require.NoError(t, err)
 		defer l.close()
-		require.Eventually(t, func() bool { return seated(id) == seats }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return taken(id) == slots }, 10*time.Second, time.Millisecond)
 		meanwhile()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -148,12 +149,12 @@ func TestMeetCancelled(t *testing.T) {
 		require.ErrorContains(t, err, "it was cancelled while it waited")
 	}
 	quit(3, 1, func() {})
-	require.Eventually(t, func() bool { return seated(id) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 0 }, 10*time.Second, time.Millisecond)
 	var a <-chan met
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	quit(4, 1, func() { a = meets(t, ctx, id, 1, 4, 2) }) // also of another size
-	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return taken(id) == 1 }, 10*time.Second, time.Millisecond)
 	Gone(id, 2, "exit status 1")
 	Gone(id, 3, "exit status 1")
 	Gone(id, 0, "") // a rank that was away may be known to have ended
@@ -183,7 +184,7 @@ func TestMeetStopped(t *testing.T) {
 	require.Eventually(t, func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return h.seated == 0
+		return h.open == 0
 	}, 10*time.Second, time.Millisecond)
 	cancel()
 	require.Error(t, (<-a).err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -74,8 +75,8 @@ func TestPartAlone(t *testing.T) {
 func TestLeftWithHub(t *testing.T) {
 	waits := func(n uint64) Position { return Position{Waiting: true, Calls: []Called{{Number: n}}} }
 	m := newMember(1, 3, nil, []int{0})
-	m.up = func(message) {}
-	m.hear(&left{Rank: 0, Seq: 1, Last: 5})
+	m.uplink.up = func(message) {}
+	m.hear(&rendezvous.Gone{Rank: 0, Seq: 1, Last: 5})
 	m.Inquire(waits(6))
 	require.Nil(t, m.Failure(), "the hub will say so")
 	m.lost("its process ended")

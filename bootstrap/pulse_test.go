@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/relay"
 )
 
@@ -63,7 +64,7 @@ func TestPulseIsNobodys(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// mourn names the culprits after the connection to the hub has ended, or who may be one.
+// whyLost names the culprits after the connection to the hub has ended, or who may be one.
 func TestMourn(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	feels := func(errs ...error) func(context.Context) error { // the last for good
@@ -109,16 +110,17 @@ func TestMourn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMember(2, 6, nil, tt.hosts)
-			m.feel = tt.feel
-			m.up = func(message) {}
-			m.silence.Store(tt.silent)
+			m.lookout.feel = tt.feel
+			m.uplink.up = func(message) {}
+			m.lookout.silence.Store(tt.silent)
 			for i, w := range tt.witnesses {
-				m.witnesses = append(m.witnesses, heir{4 + i, string(w)})
+				m.lookout.witnesses = append(m.lookout.witnesses, rendezvous.RankAddr{Rank: 4 + i, Addr: string(w)})
 			}
-			m.ask = func(_ context.Context, address string, _ int, _ bool) (statement, bool) {
-				s := statement{seen: map[string]sight{"h": hears, "m": missing}[address]}
+			m.lookout.ask = func(_ context.Context, address string, _ rendezvous.Ask) (rendezvous.Statement, bool) {
+				seen := map[string]rendezvous.Sight{"h": rendezvous.Hears, "m": rendezvous.Missing}
+				s := rendezvous.Statement{Seen: seen[address]}
 				if address == "t" {
-					s.told = []int{3}
+					s.Told = []int{3}
 				}
 				return s, address != "-"
 			}
@@ -159,11 +161,11 @@ func testFeelAgain(t *testing.T) {
 }
 
 // Close does not wait for an answer about the hub.
-func TestCloseWhileMourning(t *testing.T) {
+func TestCloseWhileAskingWhy(t *testing.T) {
 	m := newMember(2, 4, nil, []int{0})
-	m.up = func(message) {}
+	m.uplink.up = func(message) {}
 	asked := make(chan struct{})
-	m.feel = func(ctx context.Context) error {
+	m.lookout.feel = func(ctx context.Context) error {
 		close(asked)
 		<-ctx.Done()
 		return context.Cause(ctx)

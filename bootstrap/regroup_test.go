@@ -5,13 +5,9 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // regroupAll calls Regroup on ranks, and joins the new group where it is not made already.
@@ -41,82 +37,6 @@ func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) [
 		t.FailNow()
 	}
 	return next
-}
-
-// Regroup waits only a short time for a rank that has called Fail by its own will and lives. It waits for a rank whose
-// operation has failed as for the others.
-func TestRegroupWithoutTheQuitter(t *testing.T) {
-	for name, test := range map[string]struct {
-		culprits []int
-		comes    time.Duration // -1: never
-		took     time.Duration
-	}{
-		"does not come":    {nil, -1, quitPolls * quitPoll},
-		"comes":            {nil, time.Second, time.Second},
-		"fails, and comes": {[]int{1}, 20 * time.Second, 20 * time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			groups, began := Local(3), time.Now()
-			groups[1].Fail("enough", test.culprits...)
-			awaitFailure(t, groups[0])
-			awaitFailure(t, groups[2])
-			ranks := []int{0, 2}
-			var came sync.WaitGroup
-			if test.comes >= 0 {
-				came.Go(func() {
-					time.Sleep(test.comes)
-					got, err := groups[1].Regroup(t.Context(), time.Minute)
-					require.NoError(t, err, name)
-					require.Equal(t, []int{0, 1, 2}, got.Members, name)
-				})
-			}
-			next := make([]Group, 2)
-			for i, r := range ranks {
-				came.Go(func() {
-					got, err := groups[r].Regroup(t.Context(), time.Minute)
-					require.NoError(t, err, name)
-					next[i] = got.Group
-				})
-			}
-			came.Wait()
-			require.InDelta(t, test.took, time.Since(began), float64(time.Second), name) // the clock of synctest is exact
-			for _, g := range append(next, groups...) {
-				require.NoError(t, g.Close())
-			}
-		})
-	}
-}
-
-// A rank that has called Fail and is then stopped has as much time, once it goes on, as one that runs.
-func TestRegroupSlowQuitter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked, told := 0, []int(nil)
-		r := newCoordinator(3, nil, func(to []int, m message) {
-			switch m := m.(type) {
-			case *where:
-				require.Equal(t, []int{1}, to)
-				asked++
-			case *regrouped:
-				told = m.Members
-			}
-		})
-		r.meet = meetHere
-		require.True(t, r.hear(1, &fail{Reason: "enough"}))
-		for _, rank := range []int{0, 2} {
-			require.True(t, r.hear(rank, &regroup{Round: 1, Wait: time.Minute}))
-		}
-		time.Sleep(30 * time.Second) // rank 2 is stopped
-		synctest.Wait()
-		require.Equal(t, 1, asked)
-		require.Nil(t, told)
-		require.True(t, r.hear(1, &position{}))
-		time.Sleep(2 * quitPoll)
-		synctest.Wait()
-		require.Equal(t, 2, asked)
-		require.True(t, r.hear(1, &regroup{Round: 1, Wait: time.Minute}))
-		synctest.Wait()
-		require.Equal(t, []int{0, 1, 2}, told)
-	})
 }
 
 // The ranks that are left after a death go on, again and again, to the last.
@@ -152,27 +72,7 @@ func TestRegroup(t *testing.T) {
 	})
 }
 
-// Regroup does not wait for a silent rank, and a rank that comes too late gets ErrExcluded.
-func TestRegroupWithout(t *testing.T) {
-	t.Parallel()
-	tier.Long(t) // it waits
-	atOnce(t, 3, func(t *testing.T, groups []Group) {
-		for r, g := range groups {
-			if r != 2 {
-				g.OnHalt(func() { g.Late(stopped("ab", 2).Position) })
-			}
-		}
-		groups[0].Late(stopped("ab", 2).Position)
-		f := awaitFailure(t, groups[1])
-		require.Equal(t, judge.Silent, f.Late.Reason)
-		next := regroupAll(t, groups, []int{0, 1}, time.Minute)
-		_, err := groups[2].Regroup(t.Context(), time.Minute)
-		require.ErrorIs(t, err, ErrExcluded)
-		closeAll(t, next)
-	})
-}
-
-// The first wait that ends ends the muster.
+// The first wait that ends ends the round.
 func TestRegroupWaits(t *testing.T) {
 	t.Parallel()
 	atOnce(t, 3, func(t *testing.T, groups []Group) {
@@ -185,34 +85,6 @@ func TestRegroupWaits(t *testing.T) {
 		cancel()
 		_, err = groups[0].Regroup(ctx, time.Minute)
 		require.ErrorIs(t, err, context.Canceled)
-		closeAll(t, next)
-	})
-}
-
-// The shortest wait counts, in whichever order the ranks come.
-func TestRegroupShortWait(t *testing.T) {
-	t.Parallel()
-	atOnce(t, 3, func(t *testing.T, groups []Group) {
-		groups[2].Fail("tired")
-		next := make([]Group, 2)
-		var first sync.WaitGroup
-		first.Go(func() { next[0] = regroupAll(t, groups, []int{0}, time.Minute)[0] })
-		m := groups[0].(*member)
-		require.Eventually(t, func() bool {
-			m.order.Lock()
-			defer m.order.Unlock()
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return m.round > 0
-		}, time.Minute, time.Millisecond)
-		g, err := groups[1].Regroup(t.Context(), 3*time.Second)
-		require.NoError(t, err)
-		require.Equal(t, []int{0, 1}, g.Members)
-		if next[1] = g.Group; g.Group == nil {
-			next[1], err = Join(t.Context(), g.ID, 1, 2, JoinOptions{})
-			require.NoError(t, err)
-		}
-		first.Wait()
 		closeAll(t, next)
 	})
 }
@@ -265,42 +137,5 @@ func TestRegroupAgain(t *testing.T) {
 		next := regroupAll(t, groups, []int{0, 2}, time.Minute)
 		require.Equal(t, 2, next[1].Size())
 		closeAll(t, next)
-	})
-}
-
-// A muster that all ranks have given up excludes nobody.
-func TestRegroupAllGiveUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		groups := Local(3)
-		Drop(groups[2])
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := groups[0].Regroup(ctx, 2*time.Second)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		time.Sleep(2 * time.Second) // the wait is over
-		next := regroupAll(t, groups, []int{0, 1}, time.Minute)
-		require.Equal(t, 2, next[0].Size())
-	})
-}
-
-// A member that gives up after the new group is made, and before it comes to that, has died there.
-func TestRegroupGivenUpLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var told *regrouped
-		r := newCoordinator(3, nil, func(_ []int, m message) {
-			if m, ok := m.(*regrouped); ok {
-				told = m
-			}
-		})
-		r.meet = meetHere
-		for rank := range 3 {
-			require.True(t, r.hear(rank, &regroup{Round: 1, Wait: time.Minute}))
-		}
-		synctest.Wait()
-		require.Equal(t, []int{0, 1, 2}, told.Members)
-		require.True(t, r.hear(2, &regroup{}))
-		for rank, g := range told.groups[:2] {
-			require.Equal(t, 2, awaitFailure(t, g).Rank, "rank %d", rank)
-		}
 	})
 }

@@ -4,46 +4,46 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
 // hails is how often a new hub calls its own address: the kernel chooses who answers.
 const hails = 16
 
-// A hail tells which hub answers.
-type hail struct {
-	Name  []byte // random
-	Began uint64 // ns since 1970
-	Waits bool   // for ranks
-	Pid   int
-	Host  string
+// An identity tells a hub from its rivals.
+type identity struct {
+	name auth.Nonce
+	born uint64 // in ns since 1970
+	stop func() // ends findRivals
 }
 
 // hail is this hub's answer to a claim.
-func (h *hub) hail() *hail {
+func (h *hub) hail() *rendezvous.Hail {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &hail{Name: h.name[:], Began: h.born, Waits: h.coordinator == nil && h.verdict == nil && !h.stopped,
-		Pid: os.Getpid(), Host: hostname()}
+	return &rendezvous.Hail{Name: h.self.name[:], Began: h.self.born, Pid: os.Getpid(), Host: hostname(),
+		Waits: h.coordinator == nil && h.verdict == nil && !h.stopped}
 }
 
 // findRivals ends this hub if an older one in another process waits for ranks with the same ID.
 func (h *hub) findRivals() {
-	at, ok := h.ln.Addr().(*net.TCPAddr)
+	at, ok := h.entry.ln.Addr().(*net.TCPAddr)
 	if !ok || h.opt.shared != nil { // nobody else has the caller's own Listener
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
-	h.closeCalls = cancel
+	h.self.stop = cancel
 	for range hails {
 		h.wg.Go(func() {
-			if r, err := h.call(ctx, at.String()); err == nil {
+			if r, err := h.self.call(ctx, h.id, h.opt.TLS, at.String()); err == nil {
 				h.met(r)
 			}
 		})
@@ -51,34 +51,34 @@ func (h *hub) findRivals() {
 }
 
 // call asks which hub answers at an address.
-func (h *hub) call(ctx context.Context, at string) (*hail, error) {
-	j := &joiner{id: h.id, opt: JoinOptions{TLS: h.opt.TLS}}
-	below, err := j.dial(ctx, at)
+func (i *identity) call(ctx context.Context, id ID, tls *TLS, at string) (*rendezvous.Hail, error) {
+	below, err := new(net.Dialer).DialContext(ctx, "tcp", at)
 	if err != nil {
 		return nil, err
 	}
 	defer below.Close()
 	defer context.AfterFunc(ctx, func() { below.Close() })()
 	conn := below
-	if h.opt.TLS != nil {
-		if conn, err = h.opt.TLS.Client(conn); err != nil {
+	if tls != nil {
+		if conn, err = tls.Client(conn); err != nil {
 			return nil, err
 		}
 	}
-	me := &claim{Size: 1, Pid: os.Getpid(), Host: hostname(), Rival: h.name[:]}
-	answer, err := auth.Call(conn, h.id.key(), protocol, me.Append(nil))
+	me := &rendezvous.Claim{Size: 1, Pid: os.Getpid(), Host: hostname(), Rival: i.name[:]}
+	answer, err := auth.Call(conn, id.key(), protocol, rendezvous.Append(nil, me))
 	if err != nil {
 		return nil, err
 	}
-	r := new(hail)
-	return r, r.Parse(answer)
+	r := new(rendezvous.Hail)
+	return r, rendezvous.Parse(answer, r)
 }
 
-// met notes which hub has answered.
-func (h *hub) met(r *hail) {
+// met notes which hub has answered: the older one of two goes on.
+func (h *hub) met(r *rendezvous.Hail) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !r.Waits || !r.before(h) || h.coordinator != nil || h.verdict != nil || h.stopped {
+	older := cmp.Or(cmp.Compare(r.Began, h.self.born), bytes.Compare(r.Name, h.self.name[:])) < 0
+	if !r.Waits || !older || h.coordinator != nil || h.verdict != nil || h.stopped {
 		return
 	}
 	h.refuseAll(conflict("process %d on %s has served the meeting point %s of this job since %s, and waits for its "+
@@ -86,32 +86,11 @@ func (h *hub) met(r *hail) {
 		"(RINGO_COMM_ID, MASTER_PORT)", r.Pid, r.Host, h.id.Addr(), time.Unix(0, int64(r.Began)).Format(time.TimeOnly)))
 }
 
-// before reports whether the other hub is the older one.
-func (r *hail) before(h *hub) bool {
-	return r.Began < h.born || r.Began == h.born && bytes.Compare(r.Name, h.name[:]) < 0
-}
-
 // visited notes a hub that has called this one.
-func (h *hub) visited(c *claim) {
+func (h *hub) visited(c *rendezvous.Claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !bytes.Equal(c.Rival, h.name[:]) {
+	if !bytes.Equal(c.Rival, h.self.name[:]) {
 		h.rival = fmt.Sprintf("; process %d on %s serves the same meeting point, and may have some of them", c.Pid, c.Host)
 	}
-}
-
-func (m *hail) Append(b []byte) []byte {
-	return appendText(appendU32(appendFlag(appendU64(appendBlob(b, m.Name), m.Began), m.Waits), m.Pid), m.Host)
-}
-
-func (m *hail) Parse(b []byte) error {
-	f := fields{b: b}
-	m.Name, m.Began, m.Waits, m.Pid, m.Host = f.blob(auth.NonceLen), f.u64(), f.flag(), int(f.u32()), f.text()
-	return f.end()
-}
-
-// hostname is the name of this host, for messages.
-func hostname() string {
-	host, _ := os.Hostname()
-	return host[:min(len(host), 255)]
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/internal/test/freeport"
 )
@@ -42,21 +43,21 @@ func TestRivals(t *testing.T) {
 func TestMet(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		hail  hail
+		hail  rendezvous.Hail
 		rival bool
 	}{
-		{"older", hail{Name: []byte{9}, Began: 4, Waits: true}, true},
-		{"as old, of a lower name", hail{Name: []byte{0}, Began: 5, Waits: true}, true},
-		{"itself", hail{Name: []byte{1}, Began: 5, Waits: true}, false},
-		{"younger", hail{Name: []byte{0}, Began: 6, Waits: true}, false},
-		{"whose group has begun", hail{Name: []byte{0}, Began: 4}, false},
+		{"older", rendezvous.Hail{Name: []byte{9}, Began: 4, Waits: true}, true},
+		{"as old, of a lower name", rendezvous.Hail{Name: []byte{0}, Began: 5, Waits: true}, true},
+		{"itself", rendezvous.Hail{Name: []byte{1}, Began: 5, Waits: true}, false},
+		{"younger", rendezvous.Hail{Name: []byte{0}, Began: 6, Waits: true}, false},
+		{"whose group has begun", rendezvous.Hail{Name: []byte{0}, Began: 4}, false},
 	} {
 		id, _ := hubAt(t)
 		h := hubOf(id)
-		h.name, h.born = auth.Nonce{1}, 5
+		h.self.name, h.self.born = auth.Nonce{1}, 5
 		tt.hail.Name = append(tt.hail.Name, make([]byte, auth.NonceLen-1)...)
-		var got hail
-		require.NoError(t, got.Parse(tt.hail.Append(nil)))
+		var got rendezvous.Hail
+		require.NoError(t, rendezvous.Parse(rendezvous.Append(nil, &tt.hail), &got))
 		require.Equal(t, tt.hail, got)
 		h.met(&got)
 		require.Equal(t, tt.rival, h.begun(), tt.name)

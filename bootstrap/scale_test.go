@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,13 +40,13 @@ func BenchmarkRendezvous(b *testing.B) {
 				b.Skipf("%d ranks take as many descriptors of each of two processes, which may have %d", n, most)
 			}
 			for b.Loop() {
-				rendezvous(b, n)
+				meetAndPart(b, n)
 			}
 		})
 	}
 }
 
-func rendezvous(b *testing.B, n int) {
+func meetAndPart(b *testing.B, n int) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), scene+"=hub")
 	cmd.Stderr = os.Stderr
@@ -86,22 +87,22 @@ func rendezvous(b *testing.B, n int) {
 		if err != nil {
 			return err
 		}
-		m, err := links[r].receive(maxBody)
-		if _, ok := m.(*start); !ok && err == nil {
+		m, err := links[r].receive(rendezvous.MaxBody)
+		if _, ok := m.(*rendezvous.Start); !ok && err == nil {
 			err = fmt.Errorf("got %T", m)
 		}
 		return err
 	})
 	all("gather", func(r int) error {
-		links[r].send(&part{Data: profileOf(r)})
+		links[r].send(&rendezvous.Part{Data: profileOf(r)})
 		if r%512 != 0 {
 			return pass(links[r].in)
 		}
-		m, err := links[r].receive(maxBody)
+		m, err := links[r].receive(rendezvous.MaxBody)
 		if err != nil {
 			return err
 		}
-		for q, p := range m.(*gathered).Data {
+		for q, p := range m.(*rendezvous.Gathered).Data {
 			if !bytes.Equal(p, profileOf(q)) {
 				return fmt.Errorf("got %s of rank %d", p, q)
 			}
@@ -109,10 +110,10 @@ func rendezvous(b *testing.B, n int) {
 		return nil
 	})
 	all("leave", func(r int) error {
-		links[r].send(&leave{})
+		links[r].send(&rendezvous.Leave{})
 		for {
-			m, err := links[r].receive(maxBody)
-			if _, ok := m.(*bye); ok || err != nil {
+			m, err := links[r].receive(rendezvous.MaxBody)
+			if _, ok := m.(*rendezvous.Bye); ok || err != nil {
 				links[r].close()
 				return err
 			}

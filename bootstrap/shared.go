@@ -32,13 +32,6 @@ type call struct {
 	err  error
 }
 
-// shareListener wraps the Listener so that several hubs can use it.
-func (o *ListenOptions) shareListener() {
-	if o.Listener != nil && o.shared == nil {
-		o.shared = &shared{Listener: o.Listener}
-	}
-}
-
 // tenure begins a tenure.
 func (s *shared) tenure() (net.Listener, error) {
 	s.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // slurmLocalSize picks this node's number out of a list like "4(x2),3".
@@ -14,7 +16,7 @@ func (e env) slurmLocalSize() (int, error) {
 	if e.get(name) == "" || e.get("SLURM_NODEID") == "" {
 		return 0, nil
 	}
-	node, err := e.number(0, maxRanks, "SLURM_NODEID")
+	node, err := e.number(0, rendezvous.MaxRanks, "SLURM_NODEID")
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +124,7 @@ func hostList(list string) (names []string) {
 			}
 			a, err := strconv.Atoi(low)
 			b, failed := strconv.Atoi(high)
-			if err != nil || failed != nil || a < 0 || b < a || b-a >= maxRanks {
+			if err != nil || failed != nil || a < 0 || b < a || b-a >= rendezvous.MaxRanks {
 				return nil
 			}
 			for n := a; n <= b; n++ {

@@ -189,7 +189,7 @@ func TestLastTryIsCutOff(t *testing.T) {
 	require.Equal(t, refused, j.met)
 }
 
-// Ranks that all come in clear to a hub with certificates are refused with that reason: the hub seats
+// Ranks that all come in clear to a hub with certificates are refused with that reason: the hub slots
 // no rank without a certificate.
 func TestTLSIsNotOptional(t *testing.T) {
 	certs := newTLS(t, securetest.Make(t, "one"))

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 )
 
 // Ways are the ways between places: Cut returns whether one is cut now, since when and until when. Detect is how long
@@ -74,6 +76,38 @@ func (w *wire) end() {
 	w.ended = true
 }
 
+// A world is the outside of a coordinator without a network.
+type world struct {
+	local
+	ways   Ways
+	places []int
+	hub    int
+	downs  []*wire // nil of ranks in the hub's process
+}
+
+func (w *world) tell(to []int, m message) {
+	for _, rank := range to {
+		if w.downs[rank] == nil {
+			w.members[rank].hear(m)
+		} else {
+			w.downs[rank].send(m)
+		}
+	}
+}
+
+func (w *world) reach(ctx context.Context, rank int) bool {
+	return w.ways.pass(ctx, w.hub, w.places[rank])
+}
+
+func (w *world) hears(rank int) bool {
+	for _, way := range [][2]int{{w.hub, w.places[rank]}, {w.places[rank], w.hub}} {
+		if cut, since, _ := w.ways.Cut(way[0], way[1]); cut && time.Since(since) > answeredSince {
+			return false
+		}
+	}
+	return true
+}
+
 // NewWorld makes a group of real members and a real coordinator, without a network: ranks are at places, and the hub at
 // one of them, in the process of the hosts if there are any. The first cut begins at the given time,
 // and all ends with ctx.
@@ -81,7 +115,7 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 	n := len(places)
 	members, groups := make([]*member, n), make([]Group, n)
 	downs, ups := make([]*wire, n), make([]*wire, n)
-	seats, starts := map[int]*seat{}, make([]start, n)
+	starts := make([]rendezvous.Start, n)
 	place := func(address string) int {
 		host, _, _ := net.SplitHostPort(address)
 		p, _ := strconv.Atoi(host)
@@ -91,32 +125,16 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 	var hubEnded atomic.Bool
 	var begin []func() // when all is made
 	inside := func(rank int) bool { return slices.Contains(hosts, rank) }
-	r := newCoordinator(n, hosts, func(to []int, m message) {
-		for _, rank := range to {
-			if inside(rank) {
-				members[rank].hear(m)
-			} else {
-				downs[rank].send(m)
-			}
-		}
-	})
-	r.meet = meetHere
-	r.land = geography{places: places, hub: hub,
-		address: func(rank int) string { return fmt.Sprint(places[rank], ":1") },
-		knock:   func(ctx context.Context, rank int) bool { return ways.pass(ctx, hub, places[rank]) },
-		hears: func(rank int) bool {
-			for _, way := range [][2]int{{hub, places[rank]}, {places[rank], hub}} {
-				if cut, since, _ := ways.Cut(way[0], way[1]); cut && time.Since(since) > answeredSince {
-					return false
-				}
-			}
-			return true
-		},
-	}
+	land := rendezvous.Land{Places: places, Hub: hub}
+	l := &joinSet{size: n, slots: map[int]*slot{}}
 	for rank, p := range places {
-		seats[rank] = &seat{claim: claim{Rank: rank, Witness: 1}, from: fmt.Sprint(p, ":", rank)}
+		land.Addresses = append(land.Addresses, fmt.Sprint(p, ":1"))
+		l.slots[rank] = &slot{Claim: rendezvous.Claim{Rank: rank, Witness: 1}, from: fmt.Sprint(p, ":", rank)}
 	}
-	r.land.witnesses(seats, starts)
+	l.appointWitnesses(&land, starts)
+	r := newCoordinator(rendezvous.Config{Size: n, Hosts: hosts, Land: land}, &world{local: local{members}, ways: ways,
+		places: places, hub: hub,
+		downs: downs})
 	for i := range starts {
 		for j, w := range starts[i].Witnesses { // the port is the rank
 			starts[i].Witnesses[j].Addr = fmt.Sprint(places[w.Rank], ":", w.Rank)
@@ -127,8 +145,8 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 		members[rank], groups[rank] = m, m
 		const ended = "its connection ended without goodbye"
 		if inside(rank) {
-			m.up = func(msg message) { r.hear(rank, msg) }
-			m.drop = func() {
+			m.uplink.up = func(msg message) { r.hear(rank, msg) }
+			m.uplink.drop = func() {
 				hubEnded.Store(true)
 				for q, down := range downs {
 					if down != nil {
@@ -144,7 +162,7 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 			}
 			continue
 		}
-		m.drop = func() {
+		m.uplink.drop = func() {
 			exited[rank].Store(true)
 			go func() {
 				if ways.pass(ctx, p, hub) {
@@ -154,12 +172,12 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 				}
 			}()
 		}
-		m.here, m.there, m.witnesses = starts[rank].Here, starts[rank].There, starts[rank].Witnesses
+		m.lookout.here, m.lookout.there, m.lookout.witnesses = starts[rank].Here, starts[rank].There, starts[rank].Witnesses
 		downs[rank] = &wire{cut: func() (bool, time.Time, time.Time) { return ways.Cut(hub, p) }, deliver: m.hear}
 		ups[rank] = &wire{cut: func() (bool, time.Time, time.Time) { return ways.Cut(p, hub) },
 			deliver: func(msg message) { r.hear(rank, msg) }}
-		m.up = ups[rank].send
-		m.feel = func(ctx context.Context) error {
+		m.uplink.up = ups[rank].send
+		m.lookout.feel = func(ctx context.Context) error {
 			if !ways.pass(ctx, p, hub) {
 				return context.Cause(ctx)
 			} else if hubEnded.Load() {
@@ -167,11 +185,11 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 			}
 			return nil
 		}
-		m.knock = func(ctx context.Context, address string) bool { return ways.pass(ctx, p, place(address)) }
+		m.lookout.knock = func(ctx context.Context, address string) bool { return ways.pass(ctx, p, place(address)) }
 		if starts[rank].Witness {
-			m.witness = &witness{turn: make(chan struct{}, 1)}
+			m.lookout.witness = &witness{turn: make(chan struct{}, 1)}
 		}
-		m.ask = func(ctx context.Context, address string, home int, lost bool) (s statement, lives bool) {
+		m.lookout.ask = func(ctx context.Context, address string, a rendezvous.Ask) (s rendezvous.Statement, lives bool) {
 			if !ways.pass(ctx, p, place(address)) {
 				return s, false
 			}
@@ -181,10 +199,8 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 			if exited[number].Load() {
 				return s, true
 			}
-			if lost {
-				w.witness.tell(home)
-			}
-			s = statement{w.witness.look(w), w.witness.told()}
+			w.lookout.witness.tell(a)
+			s = *w.lookout.witness.look(func() rendezvous.Sight { return w.lookout.sees(w.uplink.open) })
 			return s, ways.pass(ctx, p, place(address))
 		}
 		// Each end finds out for itself, unless the cut is over before.
@@ -202,12 +218,12 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 		}
 		notice(func() {
 			if !hubEnded.Load() {
-				r.unheard(rank, "its host did not answer")
+				r.feed(rendezvous.Unheard{Rank: rank, Why: "its host did not answer"})
 			}
 		})
 		notice(func() {
 			if downs[rank].end(); !exited[rank].Load() {
-				m.silence.Store(true)
+				m.lookout.silence.Store(true)
 				m.lost("its host did not answer")
 			}
 		})

@@ -37,7 +37,7 @@ func TestNumber(t *testing.T) {
 	wrong := &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32, Op: kernels.BitAnd}
 	number := func(c *call.Call, a call.Algo) (request.Request, uint32) {
 		var r request.Request
-		err := n.Number(&r, c, a, false)
+		err := n.Begin(&r, c, &choice.Answer{Algo: a}, false)
 		require.NoError(t, err)
 		s := call.ReadSign(r.Stamp)
 		require.Equal(t, a, s.Algo)
@@ -49,7 +49,7 @@ func TestNumber(t *testing.T) {
 	require.NotNil(t, r.Reducer)
 	require.Equal(t, []int{4, 32, 32}, []int{r.Size, r.In, r.Out})
 
-	err := n.Number(new(request.Request), wrong, call.Ring, false)
+	err := n.Begin(new(request.Request), wrong, &choice.Answer{Algo: call.Ring}, false)
 	require.ErrorIs(t, err, call.ErrInvalid)
 
 	r, seq = number(recv, call.Direct)
@@ -67,8 +67,9 @@ func TestNumber(t *testing.T) {
 	_, seq = number(&call.Call{Kind: call.Barrier}, call.Doubling)
 	require.EqualValues(t, 3, seq)
 
+	ring := choice.Answer{Algo: call.Ring}
 	for _, c := range []*call.Call{sum, root, recv} {
-		require.Zero(t, testing.AllocsPerRun(100, func() { _ = n.Number(&r, c, call.Ring, false) }))
+		require.Zero(t, testing.AllocsPerRun(100, func() { _ = n.Begin(&r, c, &ring, false) }))
 	}
 }
 
@@ -78,8 +79,8 @@ func TestCallsAreLogged(t *testing.T) {
 	n := numberer(t)
 	n.Log = slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: request.LevelTrace}))
 	x := mem.Of(make([]float32, 8))
-	err := n.Number(new(request.Request), &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32},
-		call.Ring, false)
+	c := &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32}
+	err := n.Begin(new(request.Request), c, &choice.Answer{Algo: call.Ring}, false)
 	require.NoError(t, err)
 	require.Contains(t, text.String(), `msg="AllReduce(count 8, float32, sum)" subsys=CALL seq=1 algo=ring`)
 }

@@ -194,12 +194,3 @@ func TestSpaceDoesNotAllocate(t *testing.T) {
 		y.word.Store(token)
 	}))
 }
-
-func BenchmarkSpace(b *testing.B) {
-	y := newYard(b, 1<<20)
-	for b.Loop() {
-		_, token, _ := y.space.Reserve(4096, &y.now)
-		y.space.Commit(token)
-		y.word.Store(token)
-	}
-}

@@ -1,7 +1,6 @@
 package fifo
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -10,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // TestWakeUps sends many messages between ends that park at once, so that
@@ -68,68 +65,6 @@ func TestWakeUps(t *testing.T) {
 				t.Logf("%v a message", time.Since(start)/messages)
 			})
 		}
-	}
-}
-
-// TestParkedEnds: everything that ends a wait ends it while it is parked, and
-// at once, without the next look at the Guard.
-func TestParkedEnds(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	gone := errors.New("gone")
-	for _, kind := range []string{"shared", "local"} {
-		for _, c := range []struct {
-			name string
-			end  func(p *Producer, c *Consumer)
-			want error
-		}{
-			{"close here", func(_ *Producer, c *Consumer) { c.Close() }, ErrClosed},
-			{"close there", func(p *Producer, _ *Consumer) { p.Close() }, ErrClosed},
-			{"fail", func(_ *Producer, c *Consumer) { c.Fail(gone) }, gone},
-			{"message", func(p *Producer, _ *Consumer) {
-				_, _ = p.Reserve(1)
-				_ = p.Publish(Stamp{})
-			}, nil},
-		} {
-			t.Run(kind+" "+c.name, func(t *testing.T) {
-				g := Geometry{Slots: 2, SlotBytes: 64}
-				producer, consumer, err := NewLocal(g, Waiting{}, Waiting{})
-				require.NoError(t, err)
-				if kind == "shared" {
-					producer, consumer, _ = shared(t, g, Waiting{})
-				}
-				done := make(chan error, 1)
-				go func() {
-					_, _, err := consumer.Next()
-					done <- err
-				}()
-				require.Eventually(t, func() bool { return consumer.own.Load() == parked }, tier.Soon(20*time.Second),
-					time.Millisecond)
-				c.end(producer, consumer)
-				require.ErrorIs(t, <-done, c.want)
-				require.NoError(t, consumer.Close())
-				consumer.Drain()
-			})
-		}
-	}
-}
-
-// TestGuardEndsParked: an abort and a deadline are seen within parkTime.
-func TestGuardEndsParked(t *testing.T) {
-	cause := errors.New("abort")
-	for _, want := range []error{cause, ErrDeadline} {
-		guard := new(Guard)
-		_, c, _ := shared(t, Geometry{Slots: 2, SlotBytes: 64}, Waiting{Guard: guard, Spin: true})
-		time.AfterFunc(10*time.Millisecond, func() {
-			if want == cause {
-				guard.Abort(cause)
-			} else {
-				guard.SetDeadline(1)
-			}
-		})
-		start := time.Now()
-		_, _, err := c.Next()
-		require.ErrorIs(t, err, want)
-		require.Less(t, time.Since(start), tier.Soon(20*time.Second)) // real time; a wait that ignores its Guard never ends
 	}
 }
 

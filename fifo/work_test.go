@@ -3,7 +3,6 @@ package fifo
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,76 +77,6 @@ func TestWorkOrder(t *testing.T) {
 	require.PanicsWithValue(t, "fifo: Done without Next: produced 4, consumed 2, capacity 4", func() { w.Done() })
 }
 
-func TestWorkWaitsEnd(t *testing.T) {
-	past := func(g *Guard) { g.SetDeadline(Now() - 1) }
-	soon := func(g *Guard) { g.SetDeadline(Now() + int64(10*time.Millisecond)) }
-	abort := func(g *Guard) { g.Abort(errBroken) }
-	later := func(g *Guard) { time.AfterFunc(10*time.Millisecond, func() { g.Abort(errBroken) }) }
-	for _, tc := range []struct {
-		name string
-		end  func(*Guard)
-		is   error
-	}{
-		{"deadline passed", past, ErrDeadline},
-		{"deadline to come", soon, ErrDeadline},
-		{"aborted", abort, errBroken},
-		{"abort to come", later, errBroken},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			noLeaks(t)
-			var g Guard
-			w := NewWork[int](4, &g)
-			for i := range 104 {
-				require.NoError(t, w.Push(i))
-				if i < 100 {
-					_, err := w.Next()
-					require.NoError(t, err)
-					w.Done()
-				}
-			}
-			tc.end(&g)
-			err := w.Push(0)
-			require.ErrorIs(t, err, tc.is)
-			require.EqualError(t, err, "work fifo full: produced 104, consumed 100, capacity 4: "+tc.is.Error())
-			require.Equal(t, 4, w.Len(), "a wait that fails changes nothing")
-			for i := range 4 {
-				item, err := w.Next()
-				require.NoError(t, err, "no Guard ends Next")
-				require.Equal(t, 100+i, *item)
-				w.Done()
-			}
-		})
-	}
-}
-
-func TestWorkClose(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := NewWork[int](2, nil)
-		require.NoError(t, w.Push(1))
-		require.NoError(t, w.Push(2))
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() {
-				err := w.Push(3)
-				require.ErrorIs(t, err, ErrClosed)
-				require.EqualError(t, err, "work fifo closed: produced 2, consumed 0, capacity 2: connection closed")
-			})
-		}
-		synctest.Wait()
-		w.Close()
-		w.Close()
-		wg.Wait()
-		for i := range 2 {
-			item, err := w.Next()
-			require.NoError(t, err)
-			require.Equal(t, i+1, *item)
-			w.Done()
-		}
-		_, err := w.Next()
-		require.ErrorIs(t, err, ErrClosed)
-	})
-}
-
 func TestWorkForgetsItems(t *testing.T) {
 	w := NewWork[*int](2, nil)
 	require.NoError(t, w.Push(new(int)))
@@ -174,27 +103,6 @@ func TestWorkDoesNotAllocate(t *testing.T) {
 	}))
 	w.Close()
 	wait()
-}
-
-func BenchmarkWork(b *testing.B) {
-	b.Run("push, next, done by one goroutine", func(b *testing.B) {
-		w := NewWork[[8]uint64](64, nil)
-		for b.Loop() {
-			_ = w.Push([8]uint64{})
-			_, _ = w.Next()
-			w.Done()
-		}
-	})
-	b.Run("to the carrier", func(b *testing.B) {
-		var g Guard
-		w := NewWork[[8]uint64](64, &g)
-		wait := carry(w, func(*[8]uint64) {})
-		for b.Loop() {
-			_ = w.Push([8]uint64{})
-		}
-		w.Close()
-		wait()
-	})
 }
 
 // Ticks come while somebody waits with a Guard, and then no more.
@@ -229,4 +137,50 @@ func TestNoCapacity(t *testing.T) {
 		require.Panics(t, func() { NewWork[int](capacity, nil) })
 	}
 	require.NotPanics(t, func() { NewWork[int](1, nil) })
+}
+
+// The error of a Push says how much is in the ring and why there is no room. It changes nothing.
+func TestWorkErrors(t *testing.T) {
+	for want, end := range map[error]func(w *Work[int], g *Guard){
+		ErrDeadline: func(_ *Work[int], g *Guard) { g.SetDeadline(Now() - 1) },
+		errBroken:   func(_ *Work[int], g *Guard) { g.Abort(errBroken) },
+		ErrClosed:   func(w *Work[int], _ *Guard) { w.Close() },
+	} {
+		var g Guard
+		w := NewWork[int](4, &g)
+		for i := range 104 {
+			require.NoError(t, w.Push(i))
+			if i < 100 {
+				_, err := w.Next()
+				require.NoError(t, err)
+				w.Done()
+			}
+		}
+		end(w, &g)
+		err := w.Push(0)
+		require.ErrorIs(t, err, want)
+		what := map[bool]string{true: "closed", false: "full"}[want == ErrClosed]
+		require.EqualError(t, err, "work fifo "+what+": produced 104, consumed 100, capacity 4: "+want.Error())
+		for i := range 4 {
+			item, err := w.Next()
+			require.NoError(t, err, "no Guard ends Next")
+			require.Equal(t, 100+i, *item)
+			w.Done()
+		}
+	}
+}
+
+// Without a Guard a Push waits for room alone.
+func TestWorkWithoutGuard(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, pushed := NewWork[int](1, nil), make(chan error, 1)
+		require.NoError(t, w.Push(0))
+		go func() { pushed <- w.Push(1) }()
+		synctest.Wait()
+		require.Empty(t, pushed)
+		_, err := w.Next()
+		require.NoError(t, err)
+		w.Done()
+		require.NoError(t, <-pushed)
+	})
 }

@@ -110,6 +110,15 @@ func (b *builder) place(name string, refs ...*backends.Op) (*level, error) {
 	return at, nil
 }
 
+// on carries out an operation with one result on ops, at the level that place finds.
+func (b *builder) on(name string, do func(at *level) (backends.Op, error), refs ...*backends.Op) (backends.Op, error) {
+	at, err := b.place(name, refs...)
+	if err != nil {
+		return nil, err
+	}
+	return at.op(do(at))
+}
+
 // pointers appends pointers to the elements of list to refs.
 func pointers(refs []*backends.Op, list []backends.Op) []*backends.Op {
 	for i := range list {

@@ -10,43 +10,24 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 )
 
-// Abs implements backends.StandardOps.
 func (b *builder) Abs(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Abs", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Abs(x))
+	return b.on("Abs", func(at *level) (backends.Op, error) { return at.Abs(x) }, &x)
 }
 
-// Add implements backends.StandardOps.
 func (b *builder) Add(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Add", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Add(lhs, rhs))
+	return b.on("Add", func(at *level) (backends.Op, error) { return at.Add(lhs, rhs) }, &lhs, &rhs)
 }
 
-// ArgMinMax implements backends.StandardOps.
 func (b *builder) ArgMinMax(x backends.Op, axis int, outputDType dtypes.DType, isMin bool) (backends.Op, error) {
-	at, err := b.place("ArgMinMax", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ArgMinMax(x, axis, outputDType, isMin))
+	return b.on("ArgMinMax", func(at *level) (backends.Op, error) { return at.ArgMinMax(x, axis, outputDType, isMin) }, &x)
 }
 
-// BatchNormForInference implements backends.StandardOps.
 func (b *builder) BatchNormForInference(operand backends.Op, scale backends.Op, offset backends.Op, mean backends.Op, variance backends.Op, epsilon float32, featureAxis int) (backends.Op, error) {
-	at, err := b.place("BatchNormForInference", &operand, &scale, &offset, &mean, &variance)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.BatchNormForInference(operand, scale, offset, mean, variance, epsilon, featureAxis))
+	return b.on("BatchNormForInference", func(at *level) (backends.Op, error) {
+		return at.BatchNormForInference(operand, scale, offset, mean, variance, epsilon, featureAxis)
+	}, &operand, &scale, &offset, &mean, &variance)
 }
 
-// BatchNormForTraining implements backends.StandardOps.
 func (b *builder) BatchNormForTraining(operand backends.Op, scale backends.Op, offset backends.Op, epsilon float32, featureAxis int) (backends.Op, backends.Op, backends.Op, error) {
 	at, err := b.place("BatchNormForTraining", &operand, &scale, &offset)
 	if err != nil {
@@ -55,7 +36,6 @@ func (b *builder) BatchNormForTraining(operand backends.Op, scale backends.Op, o
 	return at.ops3(at.BatchNormForTraining(operand, scale, offset, epsilon, featureAxis))
 }
 
-// BatchNormGradient implements backends.StandardOps.
 func (b *builder) BatchNormGradient(operand backends.Op, scale backends.Op, mean backends.Op, variance backends.Op, gradOutput backends.Op, epsilon float32, featureAxis int) (backends.Op, backends.Op, backends.Op, error) {
 	at, err := b.place("BatchNormGradient", &operand, &scale, &mean, &variance, &gradOutput)
 	if err != nil {
@@ -64,658 +44,305 @@ func (b *builder) BatchNormGradient(operand backends.Op, scale backends.Op, mean
 	return at.ops3(at.BatchNormGradient(operand, scale, mean, variance, gradOutput, epsilon, featureAxis))
 }
 
-// Bitcast implements backends.StandardOps.
 func (b *builder) Bitcast(x backends.Op, targetDType dtypes.DType) (backends.Op, error) {
-	at, err := b.place("Bitcast", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Bitcast(x, targetDType))
+	return b.on("Bitcast", func(at *level) (backends.Op, error) { return at.Bitcast(x, targetDType) }, &x)
 }
 
-// BitCount implements backends.StandardOps.
 func (b *builder) BitCount(operand backends.Op) (backends.Op, error) {
-	at, err := b.place("BitCount", &operand)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.BitCount(operand))
+	return b.on("BitCount", func(at *level) (backends.Op, error) { return at.BitCount(operand) }, &operand)
 }
 
-// BitwiseAnd implements backends.StandardOps.
 func (b *builder) BitwiseAnd(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("BitwiseAnd", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.BitwiseAnd(lhs, rhs))
+	return b.on("BitwiseAnd", func(at *level) (backends.Op, error) { return at.BitwiseAnd(lhs, rhs) }, &lhs, &rhs)
 }
 
-// BitwiseNot implements backends.StandardOps.
 func (b *builder) BitwiseNot(x backends.Op) (backends.Op, error) {
-	at, err := b.place("BitwiseNot", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.BitwiseNot(x))
+	return b.on("BitwiseNot", func(at *level) (backends.Op, error) { return at.BitwiseNot(x) }, &x)
 }
 
-// BitwiseOr implements backends.StandardOps.
 func (b *builder) BitwiseOr(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("BitwiseOr", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.BitwiseOr(lhs, rhs))
+	return b.on("BitwiseOr", func(at *level) (backends.Op, error) { return at.BitwiseOr(lhs, rhs) }, &lhs, &rhs)
 }
 
-// BitwiseXor implements backends.StandardOps.
 func (b *builder) BitwiseXor(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("BitwiseXor", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.BitwiseXor(lhs, rhs))
+	return b.on("BitwiseXor", func(at *level) (backends.Op, error) { return at.BitwiseXor(lhs, rhs) }, &lhs, &rhs)
 }
 
-// BroadcastInDim implements backends.StandardOps.
 func (b *builder) BroadcastInDim(x backends.Op, outputShape shapes.Shape, broadcastAxes []int) (backends.Op, error) {
-	at, err := b.place("BroadcastInDim", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.BroadcastInDim(x, outputShape, broadcastAxes))
+	return b.on("BroadcastInDim", func(at *level) (backends.Op, error) { return at.BroadcastInDim(x, outputShape, broadcastAxes) }, &x)
 }
 
-// Ceil implements backends.StandardOps.
 func (b *builder) Ceil(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Ceil", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Ceil(x))
+	return b.on("Ceil", func(at *level) (backends.Op, error) { return at.Ceil(x) }, &x)
 }
 
-// Clamp implements backends.StandardOps.
 func (b *builder) Clamp(min backends.Op, x backends.Op, max backends.Op) (backends.Op, error) {
-	at, err := b.place("Clamp", &min, &x, &max)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Clamp(min, x, max))
+	return b.on("Clamp", func(at *level) (backends.Op, error) { return at.Clamp(min, x, max) }, &min, &x, &max)
 }
 
-// Clz implements backends.StandardOps.
 func (b *builder) Clz(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Clz", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Clz(x))
+	return b.on("Clz", func(at *level) (backends.Op, error) { return at.Clz(x) }, &x)
 }
 
-// Complex implements backends.StandardOps.
 func (b *builder) Complex(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Complex", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Complex(lhs, rhs))
+	return b.on("Complex", func(at *level) (backends.Op, error) { return at.Complex(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Concatenate implements backends.StandardOps.
 func (b *builder) Concatenate(axis int, operands ...backends.Op) (backends.Op, error) {
 	operands = slices.Clone(operands)
-	at, err := b.place("Concatenate", pointers([]*backends.Op{}, operands)...)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Concatenate(axis, operands...))
+	return b.on("Concatenate", func(at *level) (backends.Op, error) { return at.Concatenate(axis, operands...) }, pointers([]*backends.Op{}, operands)...)
 }
 
-// Conj implements backends.StandardOps.
 func (b *builder) Conj(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Conj", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Conj(x))
+	return b.on("Conj", func(at *level) (backends.Op, error) { return at.Conj(x) }, &x)
 }
 
-// ConvGeneral implements backends.StandardOps.
 func (b *builder) ConvGeneral(input backends.Op, kernel backends.Op, axes backends.ConvolveAxesConfig, strides []int, paddings [][2]int, inputDilations []int, kernelDilations []int, channelGroupCount int, batchGroupCount int) (backends.Op, error) {
-	at, err := b.place("ConvGeneral", &input, &kernel)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ConvGeneral(input, kernel, axes, strides, paddings, inputDilations, kernelDilations, channelGroupCount, batchGroupCount))
+	return b.on("ConvGeneral", func(at *level) (backends.Op, error) {
+		return at.ConvGeneral(input, kernel, axes, strides, paddings, inputDilations, kernelDilations, channelGroupCount, batchGroupCount)
+	}, &input, &kernel)
 }
 
-// ConvertDType implements backends.StandardOps.
 func (b *builder) ConvertDType(x backends.Op, dtype dtypes.DType) (backends.Op, error) {
-	at, err := b.place("ConvertDType", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ConvertDType(x, dtype))
+	return b.on("ConvertDType", func(at *level) (backends.Op, error) { return at.ConvertDType(x, dtype) }, &x)
 }
 
-// Cos implements backends.StandardOps.
 func (b *builder) Cos(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Cos", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Cos(x))
+	return b.on("Cos", func(at *level) (backends.Op, error) { return at.Cos(x) }, &x)
 }
 
-// Div implements backends.StandardOps.
 func (b *builder) Div(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Div", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Div(lhs, rhs))
+	return b.on("Div", func(at *level) (backends.Op, error) { return at.Div(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Dot implements backends.StandardOps.
 func (b *builder) Dot(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Dot", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Dot(lhs, rhs))
+	return b.on("Dot", func(at *level) (backends.Op, error) { return at.Dot(lhs, rhs) }, &lhs, &rhs)
 }
 
-// DotGeneral implements backends.StandardOps.
 func (b *builder) DotGeneral(lhs backends.Op, lhsContractingAxes []int, lhsBatchAxes []int, rhs backends.Op, rhsContractingAxes []int, rhsBatchAxes []int) (backends.Op, error) {
-	at, err := b.place("DotGeneral", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.DotGeneral(lhs, lhsContractingAxes, lhsBatchAxes, rhs, rhsContractingAxes, rhsBatchAxes))
+	return b.on("DotGeneral", func(at *level) (backends.Op, error) {
+		return at.DotGeneral(lhs, lhsContractingAxes, lhsBatchAxes, rhs, rhsContractingAxes, rhsBatchAxes)
+	}, &lhs, &rhs)
 }
 
-// DynamicSlice implements backends.StandardOps.
 func (b *builder) DynamicSlice(operand backends.Op, startIndices []backends.Op, sliceDims []int) (backends.Op, error) {
 	startIndices = slices.Clone(startIndices)
-	at, err := b.place("DynamicSlice", pointers([]*backends.Op{&operand}, startIndices)...)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.DynamicSlice(operand, startIndices, sliceDims))
+	return b.on("DynamicSlice", func(at *level) (backends.Op, error) { return at.DynamicSlice(operand, startIndices, sliceDims) }, pointers([]*backends.Op{&operand}, startIndices)...)
 }
 
-// DynamicUpdateSlice implements backends.StandardOps.
 func (b *builder) DynamicUpdateSlice(operand backends.Op, update backends.Op, startIndices []backends.Op) (backends.Op, error) {
 	startIndices = slices.Clone(startIndices)
-	at, err := b.place("DynamicUpdateSlice", pointers([]*backends.Op{&operand, &update}, startIndices)...)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.DynamicUpdateSlice(operand, update, startIndices))
+	return b.on("DynamicUpdateSlice", func(at *level) (backends.Op, error) { return at.DynamicUpdateSlice(operand, update, startIndices) }, pointers([]*backends.Op{&operand, &update}, startIndices)...)
 }
 
-// Equal implements backends.StandardOps.
 func (b *builder) Equal(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Equal", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Equal(lhs, rhs))
+	return b.on("Equal", func(at *level) (backends.Op, error) { return at.Equal(lhs, rhs) }, &lhs, &rhs)
 }
 
-// EqualTotalOrder implements backends.StandardOps.
 func (b *builder) EqualTotalOrder(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("EqualTotalOrder", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.EqualTotalOrder(lhs, rhs))
+	return b.on("EqualTotalOrder", func(at *level) (backends.Op, error) { return at.EqualTotalOrder(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Erf implements backends.StandardOps.
 func (b *builder) Erf(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Erf", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Erf(x))
+	return b.on("Erf", func(at *level) (backends.Op, error) { return at.Erf(x) }, &x)
 }
 
-// Exp implements backends.StandardOps.
 func (b *builder) Exp(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Exp", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Exp(x))
+	return b.on("Exp", func(at *level) (backends.Op, error) { return at.Exp(x) }, &x)
 }
 
-// Expm1 implements backends.StandardOps.
 func (b *builder) Expm1(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Expm1", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Expm1(x))
+	return b.on("Expm1", func(at *level) (backends.Op, error) { return at.Expm1(x) }, &x)
 }
 
-// FFT implements backends.StandardOps.
 func (b *builder) FFT(operand backends.Op, fftType backends.FFTType, fftLength []int) (backends.Op, error) {
-	at, err := b.place("FFT", &operand)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.FFT(operand, fftType, fftLength))
+	return b.on("FFT", func(at *level) (backends.Op, error) { return at.FFT(operand, fftType, fftLength) }, &operand)
 }
 
-// Floor implements backends.StandardOps.
 func (b *builder) Floor(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Floor", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Floor(x))
+	return b.on("Floor", func(at *level) (backends.Op, error) { return at.Floor(x) }, &x)
 }
 
-// Gather implements backends.StandardOps.
 func (b *builder) Gather(operand backends.Op, startIndices backends.Op, indexVectorAxis int, offsetOutputAxes []int, collapsedSliceAxes []int, startIndexMap []int, sliceSizes []int, indicesAreSorted bool) (backends.Op, error) {
-	at, err := b.place("Gather", &operand, &startIndices)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Gather(operand, startIndices, indexVectorAxis, offsetOutputAxes, collapsedSliceAxes, startIndexMap, sliceSizes, indicesAreSorted))
+	return b.on("Gather", func(at *level) (backends.Op, error) {
+		return at.Gather(operand, startIndices, indexVectorAxis, offsetOutputAxes, collapsedSliceAxes, startIndexMap, sliceSizes, indicesAreSorted)
+	}, &operand, &startIndices)
 }
 
-// GreaterOrEqual implements backends.StandardOps.
 func (b *builder) GreaterOrEqual(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("GreaterOrEqual", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.GreaterOrEqual(lhs, rhs))
+	return b.on("GreaterOrEqual", func(at *level) (backends.Op, error) { return at.GreaterOrEqual(lhs, rhs) }, &lhs, &rhs)
 }
 
-// GreaterOrEqualTotalOrder implements backends.StandardOps.
 func (b *builder) GreaterOrEqualTotalOrder(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("GreaterOrEqualTotalOrder", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.GreaterOrEqualTotalOrder(lhs, rhs))
+	return b.on("GreaterOrEqualTotalOrder", func(at *level) (backends.Op, error) { return at.GreaterOrEqualTotalOrder(lhs, rhs) }, &lhs, &rhs)
 }
 
-// GreaterThan implements backends.StandardOps.
 func (b *builder) GreaterThan(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("GreaterThan", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.GreaterThan(lhs, rhs))
+	return b.on("GreaterThan", func(at *level) (backends.Op, error) { return at.GreaterThan(lhs, rhs) }, &lhs, &rhs)
 }
 
-// GreaterThanTotalOrder implements backends.StandardOps.
 func (b *builder) GreaterThanTotalOrder(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("GreaterThanTotalOrder", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.GreaterThanTotalOrder(lhs, rhs))
+	return b.on("GreaterThanTotalOrder", func(at *level) (backends.Op, error) { return at.GreaterThanTotalOrder(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Identity implements backends.StandardOps.
 func (b *builder) Identity(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Identity", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Identity(x))
+	return b.on("Identity", func(at *level) (backends.Op, error) { return at.Identity(x) }, &x)
 }
 
-// Imag implements backends.StandardOps.
 func (b *builder) Imag(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Imag", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Imag(x))
+	return b.on("Imag", func(at *level) (backends.Op, error) { return at.Imag(x) }, &x)
 }
 
-// Iota implements backends.StandardOps.
 func (b *builder) Iota(shape shapes.Shape, iotaAxis int) (backends.Op, error) {
-	at, err := b.place("Iota")
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Iota(shape, iotaAxis))
+	return b.on("Iota", func(at *level) (backends.Op, error) { return at.Iota(shape, iotaAxis) })
 }
 
-// IsFinite implements backends.StandardOps.
 func (b *builder) IsFinite(x backends.Op) (backends.Op, error) {
-	at, err := b.place("IsFinite", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.IsFinite(x))
+	return b.on("IsFinite", func(at *level) (backends.Op, error) { return at.IsFinite(x) }, &x)
 }
 
-// IsNaN implements backends.StandardOps.
 func (b *builder) IsNaN(x backends.Op) (backends.Op, error) {
-	at, err := b.place("IsNaN", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.IsNaN(x))
+	return b.on("IsNaN", func(at *level) (backends.Op, error) { return at.IsNaN(x) }, &x)
 }
 
-// LessOrEqual implements backends.StandardOps.
 func (b *builder) LessOrEqual(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("LessOrEqual", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LessOrEqual(lhs, rhs))
+	return b.on("LessOrEqual", func(at *level) (backends.Op, error) { return at.LessOrEqual(lhs, rhs) }, &lhs, &rhs)
 }
 
-// LessOrEqualTotalOrder implements backends.StandardOps.
 func (b *builder) LessOrEqualTotalOrder(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("LessOrEqualTotalOrder", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LessOrEqualTotalOrder(lhs, rhs))
+	return b.on("LessOrEqualTotalOrder", func(at *level) (backends.Op, error) { return at.LessOrEqualTotalOrder(lhs, rhs) }, &lhs, &rhs)
 }
 
-// LessThan implements backends.StandardOps.
 func (b *builder) LessThan(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("LessThan", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LessThan(lhs, rhs))
+	return b.on("LessThan", func(at *level) (backends.Op, error) { return at.LessThan(lhs, rhs) }, &lhs, &rhs)
 }
 
-// LessThanTotalOrder implements backends.StandardOps.
 func (b *builder) LessThanTotalOrder(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("LessThanTotalOrder", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LessThanTotalOrder(lhs, rhs))
+	return b.on("LessThanTotalOrder", func(at *level) (backends.Op, error) { return at.LessThanTotalOrder(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Log implements backends.StandardOps.
 func (b *builder) Log(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Log", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Log(x))
+	return b.on("Log", func(at *level) (backends.Op, error) { return at.Log(x) }, &x)
 }
 
-// Log1p implements backends.StandardOps.
 func (b *builder) Log1p(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Log1p", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Log1p(x))
+	return b.on("Log1p", func(at *level) (backends.Op, error) { return at.Log1p(x) }, &x)
 }
 
-// LogicalAnd implements backends.StandardOps.
 func (b *builder) LogicalAnd(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("LogicalAnd", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LogicalAnd(lhs, rhs))
+	return b.on("LogicalAnd", func(at *level) (backends.Op, error) { return at.LogicalAnd(lhs, rhs) }, &lhs, &rhs)
 }
 
-// LogicalNot implements backends.StandardOps.
 func (b *builder) LogicalNot(x backends.Op) (backends.Op, error) {
-	at, err := b.place("LogicalNot", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LogicalNot(x))
+	return b.on("LogicalNot", func(at *level) (backends.Op, error) { return at.LogicalNot(x) }, &x)
 }
 
-// LogicalOr implements backends.StandardOps.
 func (b *builder) LogicalOr(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("LogicalOr", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LogicalOr(lhs, rhs))
+	return b.on("LogicalOr", func(at *level) (backends.Op, error) { return at.LogicalOr(lhs, rhs) }, &lhs, &rhs)
 }
 
-// LogicalXor implements backends.StandardOps.
 func (b *builder) LogicalXor(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("LogicalXor", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.LogicalXor(lhs, rhs))
+	return b.on("LogicalXor", func(at *level) (backends.Op, error) { return at.LogicalXor(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Logistic implements backends.StandardOps.
 func (b *builder) Logistic(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Logistic", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Logistic(x))
+	return b.on("Logistic", func(at *level) (backends.Op, error) { return at.Logistic(x) }, &x)
 }
 
-// Max implements backends.StandardOps.
 func (b *builder) Max(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Max", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Max(lhs, rhs))
+	return b.on("Max", func(at *level) (backends.Op, error) { return at.Max(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Min implements backends.StandardOps.
 func (b *builder) Min(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Min", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Min(lhs, rhs))
+	return b.on("Min", func(at *level) (backends.Op, error) { return at.Min(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Mul implements backends.StandardOps.
 func (b *builder) Mul(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Mul", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Mul(lhs, rhs))
+	return b.on("Mul", func(at *level) (backends.Op, error) { return at.Mul(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Neg implements backends.StandardOps.
 func (b *builder) Neg(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Neg", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Neg(x))
+	return b.on("Neg", func(at *level) (backends.Op, error) { return at.Neg(x) }, &x)
 }
 
-// NotEqual implements backends.StandardOps.
 func (b *builder) NotEqual(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("NotEqual", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.NotEqual(lhs, rhs))
+	return b.on("NotEqual", func(at *level) (backends.Op, error) { return at.NotEqual(lhs, rhs) }, &lhs, &rhs)
 }
 
-// NotEqualTotalOrder implements backends.StandardOps.
 func (b *builder) NotEqualTotalOrder(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("NotEqualTotalOrder", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.NotEqualTotalOrder(lhs, rhs))
+	return b.on("NotEqualTotalOrder", func(at *level) (backends.Op, error) { return at.NotEqualTotalOrder(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Pad implements backends.StandardOps.
 func (b *builder) Pad(x backends.Op, fillValue backends.Op, axesConfig ...backends.PadAxis) (backends.Op, error) {
-	at, err := b.place("Pad", &x, &fillValue)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Pad(x, fillValue, axesConfig...))
+	return b.on("Pad", func(at *level) (backends.Op, error) { return at.Pad(x, fillValue, axesConfig...) }, &x, &fillValue)
 }
 
-// Pow implements backends.StandardOps.
 func (b *builder) Pow(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Pow", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Pow(lhs, rhs))
+	return b.on("Pow", func(at *level) (backends.Op, error) { return at.Pow(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Real implements backends.StandardOps.
 func (b *builder) Real(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Real", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Real(x))
+	return b.on("Real", func(at *level) (backends.Op, error) { return at.Real(x) }, &x)
 }
 
-// ReduceBitwiseAnd implements backends.StandardOps.
 func (b *builder) ReduceBitwiseAnd(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceBitwiseAnd", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceBitwiseAnd(x, axes...))
+	return b.on("ReduceBitwiseAnd", func(at *level) (backends.Op, error) { return at.ReduceBitwiseAnd(x, axes...) }, &x)
 }
 
-// ReduceBitwiseOr implements backends.StandardOps.
 func (b *builder) ReduceBitwiseOr(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceBitwiseOr", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceBitwiseOr(x, axes...))
+	return b.on("ReduceBitwiseOr", func(at *level) (backends.Op, error) { return at.ReduceBitwiseOr(x, axes...) }, &x)
 }
 
-// ReduceBitwiseXor implements backends.StandardOps.
 func (b *builder) ReduceBitwiseXor(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceBitwiseXor", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceBitwiseXor(x, axes...))
+	return b.on("ReduceBitwiseXor", func(at *level) (backends.Op, error) { return at.ReduceBitwiseXor(x, axes...) }, &x)
 }
 
-// ReduceLogicalAnd implements backends.StandardOps.
 func (b *builder) ReduceLogicalAnd(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceLogicalAnd", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceLogicalAnd(x, axes...))
+	return b.on("ReduceLogicalAnd", func(at *level) (backends.Op, error) { return at.ReduceLogicalAnd(x, axes...) }, &x)
 }
 
-// ReduceLogicalOr implements backends.StandardOps.
 func (b *builder) ReduceLogicalOr(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceLogicalOr", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceLogicalOr(x, axes...))
+	return b.on("ReduceLogicalOr", func(at *level) (backends.Op, error) { return at.ReduceLogicalOr(x, axes...) }, &x)
 }
 
-// ReduceLogicalXor implements backends.StandardOps.
 func (b *builder) ReduceLogicalXor(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceLogicalXor", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceLogicalXor(x, axes...))
+	return b.on("ReduceLogicalXor", func(at *level) (backends.Op, error) { return at.ReduceLogicalXor(x, axes...) }, &x)
 }
 
-// ReduceMax implements backends.StandardOps.
 func (b *builder) ReduceMax(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceMax", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceMax(x, axes...))
+	return b.on("ReduceMax", func(at *level) (backends.Op, error) { return at.ReduceMax(x, axes...) }, &x)
 }
 
-// ReduceMin implements backends.StandardOps.
 func (b *builder) ReduceMin(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceMin", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceMin(x, axes...))
+	return b.on("ReduceMin", func(at *level) (backends.Op, error) { return at.ReduceMin(x, axes...) }, &x)
 }
 
-// ReduceProduct implements backends.StandardOps.
 func (b *builder) ReduceProduct(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceProduct", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceProduct(x, axes...))
+	return b.on("ReduceProduct", func(at *level) (backends.Op, error) { return at.ReduceProduct(x, axes...) }, &x)
 }
 
-// ReduceSum implements backends.StandardOps.
 func (b *builder) ReduceSum(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("ReduceSum", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceSum(x, axes...))
+	return b.on("ReduceSum", func(at *level) (backends.Op, error) { return at.ReduceSum(x, axes...) }, &x)
 }
 
-// ReduceWindow implements backends.StandardOps.
 func (b *builder) ReduceWindow(x backends.Op, reductionType backends.ReduceOpType, windowDimensions []int, strides []int, baseDilations []int, windowDilations []int, paddings [][2]int) (backends.Op, error) {
-	at, err := b.place("ReduceWindow", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ReduceWindow(x, reductionType, windowDimensions, strides, baseDilations, windowDilations, paddings))
+	return b.on("ReduceWindow", func(at *level) (backends.Op, error) {
+		return at.ReduceWindow(x, reductionType, windowDimensions, strides, baseDilations, windowDilations, paddings)
+	}, &x)
 }
 
-// Rem implements backends.StandardOps.
 func (b *builder) Rem(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Rem", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Rem(lhs, rhs))
+	return b.on("Rem", func(at *level) (backends.Op, error) { return at.Rem(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Reshape implements backends.StandardOps.
 func (b *builder) Reshape(x backends.Op, dimensions ...int) (backends.Op, error) {
-	at, err := b.place("Reshape", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Reshape(x, dimensions...))
+	return b.on("Reshape", func(at *level) (backends.Op, error) { return at.Reshape(x, dimensions...) }, &x)
 }
 
-// Reverse implements backends.StandardOps.
 func (b *builder) Reverse(x backends.Op, axes ...int) (backends.Op, error) {
-	at, err := b.place("Reverse", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Reverse(x, axes...))
+	return b.on("Reverse", func(at *level) (backends.Op, error) { return at.Reverse(x, axes...) }, &x)
 }
 
-// RNGBitGenerator implements backends.StandardOps.
 func (b *builder) RNGBitGenerator(state backends.Op, shape shapes.Shape) (backends.Op, backends.Op, error) {
 	at, err := b.place("RNGBitGenerator", &state)
 	if err != nil {
@@ -724,164 +351,84 @@ func (b *builder) RNGBitGenerator(state backends.Op, shape shapes.Shape) (backen
 	return at.ops2(at.RNGBitGenerator(state, shape))
 }
 
-// Round implements backends.StandardOps.
 func (b *builder) Round(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Round", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Round(x))
+	return b.on("Round", func(at *level) (backends.Op, error) { return at.Round(x) }, &x)
 }
 
-// Rsqrt implements backends.StandardOps.
 func (b *builder) Rsqrt(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Rsqrt", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Rsqrt(x))
+	return b.on("Rsqrt", func(at *level) (backends.Op, error) { return at.Rsqrt(x) }, &x)
 }
 
-// ScatterMax implements backends.StandardOps.
 func (b *builder) ScatterMax(operand backends.Op, scatterIndices backends.Op, updates backends.Op, indexVectorAxis int, updateWindowAxes []int, insertedWindowAxes []int, scatterAxesToOperandAxes []int, indicesAreSorted bool, uniqueIndices bool) (backends.Op, error) {
-	at, err := b.place("ScatterMax", &operand, &scatterIndices, &updates)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ScatterMax(operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, indicesAreSorted, uniqueIndices))
+	return b.on("ScatterMax", func(at *level) (backends.Op, error) {
+		return at.ScatterMax(operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, indicesAreSorted, uniqueIndices)
+	}, &operand, &scatterIndices, &updates)
 }
 
-// ScatterMin implements backends.StandardOps.
 func (b *builder) ScatterMin(operand backends.Op, scatterIndices backends.Op, updates backends.Op, indexVectorAxis int, updateWindowAxes []int, insertedWindowAxes []int, scatterAxesToOperandAxes []int, indicesAreSorted bool, uniqueIndices bool) (backends.Op, error) {
-	at, err := b.place("ScatterMin", &operand, &scatterIndices, &updates)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ScatterMin(operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, indicesAreSorted, uniqueIndices))
+	return b.on("ScatterMin", func(at *level) (backends.Op, error) {
+		return at.ScatterMin(operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, indicesAreSorted, uniqueIndices)
+	}, &operand, &scatterIndices, &updates)
 }
 
-// ScatterSum implements backends.StandardOps.
 func (b *builder) ScatterSum(operand backends.Op, scatterIndices backends.Op, updates backends.Op, indexVectorAxis int, updateWindowAxes []int, insertedWindowAxes []int, scatterAxesToOperandAxes []int, indicesAreSorted bool, uniqueIndices bool) (backends.Op, error) {
-	at, err := b.place("ScatterSum", &operand, &scatterIndices, &updates)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ScatterSum(operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, indicesAreSorted, uniqueIndices))
+	return b.on("ScatterSum", func(at *level) (backends.Op, error) {
+		return at.ScatterSum(operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, indicesAreSorted, uniqueIndices)
+	}, &operand, &scatterIndices, &updates)
 }
 
-// SelectAndScatterMax implements backends.StandardOps.
 func (b *builder) SelectAndScatterMax(operand backends.Op, source backends.Op, windowDimensions []int, windowStrides []int, paddings [][2]int) (backends.Op, error) {
-	at, err := b.place("SelectAndScatterMax", &operand, &source)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.SelectAndScatterMax(operand, source, windowDimensions, windowStrides, paddings))
+	return b.on("SelectAndScatterMax", func(at *level) (backends.Op, error) {
+		return at.SelectAndScatterMax(operand, source, windowDimensions, windowStrides, paddings)
+	}, &operand, &source)
 }
 
-// SelectAndScatterMin implements backends.StandardOps.
 func (b *builder) SelectAndScatterMin(operand backends.Op, source backends.Op, windowDimensions []int, windowStrides []int, paddings [][2]int) (backends.Op, error) {
-	at, err := b.place("SelectAndScatterMin", &operand, &source)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.SelectAndScatterMin(operand, source, windowDimensions, windowStrides, paddings))
+	return b.on("SelectAndScatterMin", func(at *level) (backends.Op, error) {
+		return at.SelectAndScatterMin(operand, source, windowDimensions, windowStrides, paddings)
+	}, &operand, &source)
 }
 
-// ShiftLeft implements backends.StandardOps.
 func (b *builder) ShiftLeft(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("ShiftLeft", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ShiftLeft(lhs, rhs))
+	return b.on("ShiftLeft", func(at *level) (backends.Op, error) { return at.ShiftLeft(lhs, rhs) }, &lhs, &rhs)
 }
 
-// ShiftRightArithmetic implements backends.StandardOps.
 func (b *builder) ShiftRightArithmetic(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("ShiftRightArithmetic", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ShiftRightArithmetic(lhs, rhs))
+	return b.on("ShiftRightArithmetic", func(at *level) (backends.Op, error) { return at.ShiftRightArithmetic(lhs, rhs) }, &lhs, &rhs)
 }
 
-// ShiftRightLogical implements backends.StandardOps.
 func (b *builder) ShiftRightLogical(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("ShiftRightLogical", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.ShiftRightLogical(lhs, rhs))
+	return b.on("ShiftRightLogical", func(at *level) (backends.Op, error) { return at.ShiftRightLogical(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Sign implements backends.StandardOps.
 func (b *builder) Sign(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Sign", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Sign(x))
+	return b.on("Sign", func(at *level) (backends.Op, error) { return at.Sign(x) }, &x)
 }
 
-// Sin implements backends.StandardOps.
 func (b *builder) Sin(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Sin", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Sin(x))
+	return b.on("Sin", func(at *level) (backends.Op, error) { return at.Sin(x) }, &x)
 }
 
-// Slice implements backends.StandardOps.
 func (b *builder) Slice(x backends.Op, starts []int, limits []int, strides []int) (backends.Op, error) {
-	at, err := b.place("Slice", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Slice(x, starts, limits, strides))
+	return b.on("Slice", func(at *level) (backends.Op, error) { return at.Slice(x, starts, limits, strides) }, &x)
 }
 
-// Sqrt implements backends.StandardOps.
 func (b *builder) Sqrt(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Sqrt", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Sqrt(x))
+	return b.on("Sqrt", func(at *level) (backends.Op, error) { return at.Sqrt(x) }, &x)
 }
 
-// Sub implements backends.StandardOps.
 func (b *builder) Sub(lhs backends.Op, rhs backends.Op) (backends.Op, error) {
-	at, err := b.place("Sub", &lhs, &rhs)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Sub(lhs, rhs))
+	return b.on("Sub", func(at *level) (backends.Op, error) { return at.Sub(lhs, rhs) }, &lhs, &rhs)
 }
 
-// Tanh implements backends.StandardOps.
 func (b *builder) Tanh(x backends.Op) (backends.Op, error) {
-	at, err := b.place("Tanh", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Tanh(x))
+	return b.on("Tanh", func(at *level) (backends.Op, error) { return at.Tanh(x) }, &x)
 }
 
-// Transpose implements backends.StandardOps.
 func (b *builder) Transpose(x backends.Op, permutation ...int) (backends.Op, error) {
-	at, err := b.place("Transpose", &x)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Transpose(x, permutation...))
+	return b.on("Transpose", func(at *level) (backends.Op, error) { return at.Transpose(x, permutation...) }, &x)
 }
 
-// Where implements backends.StandardOps.
 func (b *builder) Where(condition backends.Op, onTrue backends.Op, onFalse backends.Op) (backends.Op, error) {
-	at, err := b.place("Where", &condition, &onTrue, &onFalse)
-	if err != nil {
-		return nil, err
-	}
-	return at.op(at.Where(condition, onTrue, onFalse))
+	return b.on("Where", func(at *level) (backends.Op, error) { return at.Where(condition, onTrue, onFalse) }, &condition, &onTrue, &onFalse)
 }

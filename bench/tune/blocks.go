@@ -109,7 +109,7 @@ func (k *curve) choose(t *tuning) {
 func (t *tuning) work(k *curve, j, algo int) int {
 	gpus := ringo.GPUs{Name: t.gpu, Path: t.path, Registered: algo >= k.registered}
 	c, err := ringo.ExplainDevice(k.Kind, t.ranks, 0, k.counts[j]*t.cfg.Type.Size(), 0, gpus,
-		ringo.Config{Algo: k.algos[algo]})
+		ringo.Config{Algo: k.algos[algo], BlockPolicy: "latency"}) // as it is measured
 	if err != nil { // several kinds of path: all numbers are tried
 		return math.MaxInt
 	}

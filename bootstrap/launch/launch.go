@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // A Config names the program to start, and the number of processes.
@@ -86,28 +87,9 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf("; the process of rank %d is stopped, which may be why", rank)
 	}
 	if e.Blamed != nil {
-		s += fmt.Sprintf("; the ranks blame %s: %v", ranksOf(e.Blamed.Culprits), e.Blamed)
+		s += fmt.Sprintf("; the ranks blame %s: %v", history.Ranks(e.Blamed.Culprits), e.Blamed)
 	}
 	return s
-}
-
-// ranksOf is "rank 3", or "ranks 0, 1 and 3".
-func ranksOf(list []int) string {
-	s := ""
-	for i, rank := range list {
-		switch {
-		case i == 0:
-		case i == len(list)-1:
-			s += " and "
-		default:
-			s += ", "
-		}
-		s += strconv.Itoa(rank)
-	}
-	if len(list) > 1 {
-		return "ranks " + s
-	}
-	return "rank " + s
 }
 
 // how is how the rank ended, as text for bootstrap.Gone; a nil Error is EndedWell.

@@ -100,21 +100,14 @@ func play(s string) {
 			os.Exit(status)
 		}
 		begin := time.Now()
-		spec, _, err := bootstrap.FromEnv(os.Getenv)
-		if err == nil {
-			_, err = spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
-		}
+		_, err := enter()
 		var f *bootstrap.Failure
 		if errors.As(err, &f) && time.Since(begin) < 10*time.Second {
 			fmt.Printf("rank %d died, said to %d: %v\n", f.Rank, rank, err)
 		}
 	case "again": // one group after the other
 		for range 3 {
-			spec, _, err := bootstrap.FromEnv(os.Getenv)
-			var g bootstrap.Group
-			if err == nil {
-				g, err = spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
-			}
+			g, err := enter()
 			if err == nil {
 				_, err = g.AllGather(context.Background(), nil)
 			}
@@ -125,11 +118,7 @@ func play(s string) {
 		}
 	case "reopen": // rank 1 dies in the first group; the others open another one, with the next rank 1
 		for {
-			spec, _, err := bootstrap.FromEnv(os.Getenv)
-			if err != nil {
-				os.Exit(9)
-			}
-			g, err := spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+			g, err := enter()
 			if err != nil {
 				fmt.Println(err)
 				os.Exit(8)
@@ -149,11 +138,7 @@ func play(s string) {
 			}
 		}
 	case "return": // rank 1 returns from main, without a word
-		spec, _, err := bootstrap.FromEnv(os.Getenv)
-		if err != nil {
-			os.Exit(9)
-		}
-		g, err := spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+		g, err := enter()
 		if err != nil {
 			os.Exit(8)
 		}
@@ -203,8 +188,7 @@ func play(s string) {
 		}
 		os.Exit(n)
 	case "blame": // rank 1 blames rank 2, and rank 0 ends first
-		spec, _, _ := bootstrap.FromEnv(os.Getenv)
-		g, err := spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+		g, err := enter()
 		if err != nil {
 			os.Exit(9)
 		}
@@ -237,6 +221,15 @@ func play(s string) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+}
+
+// enter joins the group of the launcher's ranks.
+func enter() (bootstrap.Group, error) {
+	spec, _, err := bootstrap.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
 }
 
 func writePID(file string) {

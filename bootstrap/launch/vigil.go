@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // lookAgain is the least time after which a launcher looks again at processes that the others have gone on without.
@@ -196,7 +197,7 @@ func (v *vigil) look() {
 	v.named = true
 	p := v.processes[halted[0]]
 	v.stderr.say("still waiting for %s, stopped by a signal: process %d by %s; kill -CONT %[2]d lets it go on",
-		ranksOf(halted), p.pid, p.halted())
+		history.Ranks(halted), p.pid, p.halted())
 }
 
 // lost reports whether the others have gone on without a rank. A rank that was started again is not lost: it may have
@@ -272,16 +273,17 @@ func (v *vigil) end() {
 	if v.GraceFlag != "" {
 		took += " (" + v.GraceFlag + ")"
 	}
+	who := history.Ranks(ranks)
 	switch {
 	case cause != nil:
-		v.stderr.say("killed %s: %s still ran %s after rank %d %s", ranksOf(ranks), they, took, cause.Rank, cause.had())
+		v.stderr.say("killed %s: %s still ran %s after rank %d %s", who, they, took, cause.Rank, cause.had())
 	case behind:
-		v.stderr.say("killed %s: %s still ran, and stopped, %s after all had ended that went on without %s", ranksOf(ranks),
-			they, took, strings.Replace(they, "they", "them", 1))
+		v.stderr.say("killed %s: %s still ran, and stopped, %s after all had ended that went on without %s", who, they,
+			took, strings.Replace(they, "they", "them", 1))
 	default:
 		last := v.failures[len(v.failures)-1]
-		v.stderr.say("killed %s: %s still ran %s after rank %d %s, and the others go on without %s", ranksOf(ranks), they,
-			took, last.Rank, last.had(), strings.Replace(they, "they", "them", 1))
+		v.stderr.say("killed %s: %s still ran %s after rank %d %s, and the others go on without %s", who, they, took,
+			last.Rank, last.had(), strings.Replace(they, "they", "them", 1))
 	}
 }
 

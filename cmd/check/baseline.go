@@ -159,7 +159,7 @@ func (f *findings) slowerWays(base *report) {
 				marks[w] = good
 			}
 		}
-		for _, c := range explain(ways, marks, false, nil) {
+		for _, c := range explain(ways, marks, false) {
 			worst := slices.MaxFunc(c.ways, func(x, y *way) int { return cmpWays(weight(x), weight(y), x, y) })
 			at, who := subject{}, c.parties()+": the way between them: "
 			switch {

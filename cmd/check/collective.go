@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // collectiveStage has all ranks carry out collectives on host memory, and verifies the results. If a
@@ -174,55 +175,21 @@ func (j *job) try(ctx context.Context, t trial, step int) (took time.Duration, e
 
 // verifiedOnHosts carries out collectives whose results every rank knows, and gives the time of an all-reduce.
 // tamper, in tests, changes what this rank contributes.
-func verifiedOnHosts(c *ringo.Comm, tamper func([]int32)) (time.Duration, error) {
-	const count = 1 << 18
-	n, me := c.Size(), c.Rank()
-	value := func(rank, i int) int32 { return int32(rank*7919+i*31) & 0xfffff }
-	x := make([]int32, count)
-	for i := range x {
-		x[i] = value(me, i)
-	}
-	mine := x[:count/n]
-	if tamper != nil {
-		tamper(x)
-	}
-	gathered, sent, received := make([]int32, n*len(mine)), make([]int32, n*64), make([]int32, n*64)
-	if err := ringo.AllGather(c, gathered, mine); err != nil {
-		return 0, err
-	}
-	for i, got := range gathered {
-		if want := value(i/len(mine), i%len(mine)); got != want {
-			return 0, fmt.Errorf("AllGather: element %d, which is from rank %d of this group of %d, is %d and not %d", i,
-				i/len(mine), n, got, want)
+func verifiedOnHosts(c *ringo.Comm, tamper func([]uint32)) (took time.Duration, err error) {
+	for _, k := range []ringo.Kind{ringo.KindAllGather, ringo.KindAlltoAll, ringo.KindAllReduce} {
+		e := newExercise(k, 1<<18, c.Size())
+		in, out := e.input(c.Rank()), make([]uint32, e.out)
+		if tamper != nil {
+			tamper(in)
 		}
-	}
-	for i := range sent {
-		sent[i] = value(me, i)
-	}
-	if tamper != nil {
-		tamper(sent)
-	}
-	if err := ringo.AlltoAll(c, received, sent); err != nil {
-		return 0, err
-	}
-	for i, got := range received {
-		if want := value(i/64, me*64+i%64); got != want {
-			return 0, fmt.Errorf("AlltoAll: element %d, which is from rank %d of this group of %d, is %d and not %d", i, i/64, n,
-				got, want)
+		start := time.Now()
+		if err := c.Do(&ringo.Call{Kind: k, In: mem.Of(in), Out: mem.Of(out), Count: e.count, Type: ringo.Uint32,
+			Op: ringo.Sum}); err != nil {
+			return 0, err
 		}
-	}
-	start := time.Now()
-	if err := ringo.AllReduce(c, x, ringo.Sum); err != nil {
-		return 0, err
-	}
-	took := time.Since(start)
-	for i, got := range x {
-		var want int32
-		for r := range n {
-			want += value(r, i)
-		}
-		if got != want {
-			return 0, fmt.Errorf("AllReduce of %d ranks: element %d is %d and not %d", n, i, got, want)
+		took = time.Since(start)
+		if err := e.verify(c.Rank(), out); err != nil {
+			return 0, err
 		}
 	}
 	return took, ringo.Barrier(c)

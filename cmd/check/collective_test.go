@@ -17,8 +17,8 @@ func TestCollectives(t *testing.T) {
 	require.Empty(t, r.Findings)
 	require.Len(t, r.Of("collectives", "all-reduce of 1 MiB"), 1)
 
-	flip := func(x []int32) { x[len(x)/2] ^= 1 << 7 }
-	r, _ = runAll(t, local("a", "b", "c", "d", "e"), config{Stages: []stage{s}, tamper: map[int]func([]int32){3: flip}})
+	flip := func(x []uint32) { x[len(x)/2] ^= 1 << 7 }
+	r, _ = runAll(t, local("a", "b", "c", "d", "e"), config{Stages: []stage{s}, tamper: map[int]func([]uint32){3: flip}})
 	require.Equal(t, []string{"collective-rank host d, rank 3"}, codes(r), "%v", r.Findings)
 	require.Contains(t, r.Findings[0].Text, " and not ")
 	require.Equal(t, broken, r.Verdict)

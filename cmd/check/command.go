@@ -17,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/internal/nccl"
 )
 
-// Help is what "ringo check -h" prints.
+// Help is the text of "ringo check -h", for cli.HelpError.
 const Help = `usage: ringo check [flags]
 
 Says whether every GPU, link and host is well, and if not, which one is not, in
@@ -30,31 +30,17 @@ Examples
   ringo check -hostfile hosts.txt -html cluster.html
   srun -N 16 --ntasks-per-node 1 ringo check -full -json cluster.json
 
-  -quick         at most 30 s, with those in which ranks come (the default)
-  -full          at most 10 minutes
-  -hostfile FILE a rank on each host that the file names, a line each, by ssh;
-                 those that do not answer are findings
-  -ssh COMMAND   in place of ssh -o BatchMode=yes -o ConnectTimeout=10
-  -remote PATH   the command ringo there (default ringo)
-  -address ADDR  where those hosts reach this one, host:port with port 0 for any
-  -join-timeout D  how long ranks may take to come (default 20s)
-
-GPUs
-  -expect-gpus N how many each host has; default: as many as most have
-  -device D      auto, host (no GPUs), cuda, or emu: GPUs that are emulated
-  -g N           emu: how many each rank has (default 4)
-  -nccl[=FILE]   repeat the collectives over the GPUs of each host with NCCL
-                 (FILE: default libnccl.so.2), to tell its faults from the GPUs'
-
-Output
-  -json FILE     the report, of schema ringo-check/1; - is standard output,
-                 which then has nothing else
-  -baseline FILE compare with such a report of an earlier run
-  -metrics FILE  Prometheus text; with an address, such as :9400, serve it there
-                 at /metrics until the process is ended
-  -every D       check again every D
-  -junit FILE    JUnit's XML
-  -svg FILE, -html FILE  the heat maps of pairs, and the report as a page
+{quick full hostfile}
+|{ssh remote address join-timeout}
+|
+|GPUs
+{expect-gpus device}
+|{g}
+{nccl}
+|
+|Output
+{json baseline metrics every junit}
+{svg html}
 
 Exit status: 0 all is well, 1 something is degraded, 2 broken, or the command
 line is wrong, 3 it could not be judged. Rank 0 reports.
@@ -78,31 +64,40 @@ type commandFlags struct {
 
 func (f *commandFlags) register(fs *flag.FlagSet) {
 	f.join, f.device, f.gpus = 20*time.Second, "auto", 4
-	fs.BoolVar(&f.quick, "quick", false, "")
-	fs.BoolVar(&f.cfg.Full, "full", false, "")
-	cli.Duration(fs, &f.join, cli.Moment, "join-timeout")
-	cli.Int(fs, &f.cfg.ExpectGPUs, 0, mostGPUs, fmt.Sprintf("a number of GPUs, at most %d", mostGPUs), "expect-gpus")
-	fs.BoolFunc("nccl", "", func(v string) error {
+	fs.BoolVar(&f.quick, "quick", false, "at most 30 s, with those in which ranks come (the default)")
+	fs.BoolVar(&f.cfg.Full, "full", false, "at most 10 minutes")
+	cli.Duration(fs, &f.join, cli.Moment, "join-timeout `D` how long ranks may take to come (default 20s)")
+	cli.Int(fs, &f.cfg.ExpectGPUs, 0, mostGPUs, fmt.Sprintf("a number of GPUs, at most %d", mostGPUs),
+		"expect-gpus `N` how many each host has; default: as many as most have")
+	fs.BoolFunc("nccl", "repeat the collectives over the GPUs of each host with NCCL; -nccl=FILE is another than "+
+		"libnccl.so.2. It tells NCCL's faults from the GPUs'", func(v string) error {
 		if f.cfg.NCCL = v; v == "true" { // no file is named
 			f.cfg.NCCL = nccl.Default
 		}
 		return nil
 	})
-	cli.Word(fs, &f.device, "device", []string{"auto", "host", "cuda", "emu"}, "device")
-	cli.Int(fs, &f.gpus, 1, mostGPUs, fmt.Sprintf("a number of GPUs, 1 to %d", mostGPUs), "g")
-	fs.StringVar(&f.json, "json", "", "")
-	fs.StringVar(&f.baseline, "baseline", "", "")
-	fs.StringVar(&f.hosts, "hostfile", "", "")
-	fs.StringVar(&f.ssh, "ssh", "ssh -o BatchMode=yes -o ConnectTimeout=10", "")
-	fs.StringVar(&f.remote, "remote", "ringo", "")
+	cli.Word(fs, &f.device, "device", []string{"auto", "host", "cuda", "emu"},
+		"device `D` auto, host (no GPUs), cuda, or emu: GPUs that are emulated")
+	cli.Int(fs, &f.gpus, 1, mostGPUs, fmt.Sprintf("a number of GPUs, 1 to %d", mostGPUs),
+		"g `N` emu: how many each rank has (default 4)")
+	fs.StringVar(&f.json, "json", "", "`FILE` the report, of schema ringo-check/1; - is standard output, which then has "+
+		"nothing else")
+	fs.StringVar(&f.baseline, "baseline", "", "`FILE` compare with such a report of an earlier run")
+	fs.StringVar(&f.hosts, "hostfile", "", "`FILE` a rank on each host that the file names, a line each, by ssh; those that "+
+		"do not answer are findings")
+	fs.StringVar(&f.ssh, "ssh", "ssh -o BatchMode=yes -o ConnectTimeout=10",
+		"`COMMAND` in place of ssh -o BatchMode=yes -o ConnectTimeout=10")
+	fs.StringVar(&f.remote, "remote", "ringo", "`PATH` the command ringo there (default ringo)")
 	cli.Var(fs, func(text string) (err error) { f.address, err = cli.Address(text); return err },
-		func() string { return f.address }, "address")
+		func() string { return f.address },
+		"address `ADDR` where those hosts reach this one, host:port with port 0 for any")
 	fs.BoolVar(&f.worker, "worker", false, "")
-	cli.Var(fs, f.setMetrics, func() string { return f.metrics }, "metrics")
-	cli.Duration(fs, &f.every, cli.Moment, "every")
-	fs.StringVar(&f.junit, "junit", "", "")
-	fs.StringVar(&f.svg, "svg", "", "")
-	fs.StringVar(&f.html, "html", "", "")
+	cli.Var(fs, f.setMetrics, func() string { return f.metrics }, "metrics `FILE` Prometheus text; with an address, such as "+
+		":9400, serve it there at /metrics until the process is ended")
+	cli.Duration(fs, &f.every, cli.Moment, "every `D` check again every D")
+	fs.StringVar(&f.junit, "junit", "", "`FILE` JUnit's XML")
+	fs.StringVar(&f.svg, "svg", "", "`FILE` the heat maps of pairs")
+	fs.StringVar(&f.html, "html", "", "`FILE` the report as a page")
 }
 
 // mostGPUs is the most GPUs of a host.

@@ -88,59 +88,65 @@ func testRank() {
 	os.Exit(0)
 }
 
-// A check over a file of hosts, by a command in place of ssh: two answer, one is not there, and the first dies when it
-// has answered.
-func TestCheckHosts(t *testing.T) {
+// sshTo writes a file of hosts, and a shell script in place of ssh, whose first argument is the host.
+func sshTo(t *testing.T, hosts, script string) (hostfile, ssh string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command in place of ssh is a shell script")
 	}
 	dir := t.TempDir()
-	file := func(name, text string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), mode))
-		return path
-	}
-	hosts := file("hosts", "# the rack\nroot@dying\nroot@alpha 8\nbeta\ngone # since Monday\n", 0o644)
-	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' "+
-		">&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; "+
-		"fi\necho Welcome to $1; echo\nshift\nexec \"$@\"\n", 0o755)
-	json := filepath.Join(dir, "report.json")
-	var stdout, stderr bytes.Buffer
-	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0],
-		"-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
-	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
-	require.Contains(t, stdout.String(), "2 hosts, 2 ranks")
-	require.Contains(t, stdout.String(), "host dying, rank 0: its process has ended: Bus error; look into its output")
-	require.Contains(t, stdout.String(),
-		"host gone, rank 3: it does not answer: ssh: connect to host gone port 22: No route to host; is it up")
-	b, err := os.Open(json)
-	require.NoError(t, err)
-	defer b.Close()
-	r, err := readReport(b)
-	require.NoError(t, err)
-	require.Equal(t, []string{"alpha", "beta"}, []string{r.Hosts[0].Name, r.Hosts[1].Name})
-	require.NotEmpty(t, r.Of("network", "bandwidth"))
+	hostfile, ssh = filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
+	require.NoError(t, os.WriteFile(hostfile, []byte(hosts), 0o644))
+	require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\n"+script), 0o755))
+	return hostfile, ssh
 }
 
-// The verdict is the lowest rank's, whatever another host says before; a login may write as many lines as it likes.
-func TestCheckHostsLiar(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the command in place of ssh is a shell script")
-	}
-	dir := t.TempDir()
-	hosts, ssh := filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
-	require.NoError(t, os.WriteFile(hosts, []byte("alpha\nliar\n"), 0o644))
+// TestCheckHosts: of the hosts of a file two answer, one is not there, and the first dies when it has answered. The
+// verdict is the lowest rank's, whatever another says before, and a login may write as many lines as it likes.
+func TestCheckHosts(t *testing.T) {
 	lie := `{"schema":"ringo-check/1","version":"` + ringo.Version +
 		`","verdict":"well","hosts":[{"name":"alpha","ranks":[0]},{"name":"liar","ranks":[1]}]}`
-	require.NoError(t, os.WriteFile(ssh,
-		[]byte("#!/bin/sh\nif [ $1 = liar ]; then echo "+workerReady+"; read order; echo '"+lie+"'; exit 0; fi\n"+
-			"i=0; while [ $i -lt 1000 ]; do echo Welcome; i=$((i+1)); done; shift\nexec \"$@\"\n"), 0o755))
-	var stdout, stderr bytes.Buffer
-	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0],
-		"-address", "127.0.0.1:0"}, &stdout, &stderr)
-	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
-	require.Contains(t, stdout.String(), "1 host, 1 rank")
-	require.Contains(t, stdout.String(), "host liar, rank 1: ")
+	for _, c := range []struct {
+		hosts, script string
+		says          []string
+		reports       []string // hosts
+	}{
+		{"# the rack\nroot@dying\nroot@alpha 8\nbeta\ngone # since Monday\n",
+			"case $1 in gone) echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255;;\n" +
+				"root@dying) echo " + workerReady + "; read order; echo Bus error >&2; exit 7;; esac\n" +
+				"echo Welcome to $1; echo\nshift\nexec \"$@\"\n",
+			[]string{"2 hosts, 2 ranks", "host dying, rank 0: its process has ended: Bus error; look into its output",
+				"host gone, rank 3: it does not answer: ssh: connect to host gone port 22: No route to host; is it up"},
+			[]string{"alpha", "beta"}},
+		{"alpha\nliar\n", "if [ $1 = liar ]; then echo " + workerReady + "; read order; echo '" + lie + "'; exit 0; fi\n" +
+			"i=0; while [ $i -lt 1000 ]; do echo Welcome; i=$((i+1)); done; shift\nexec \"$@\"\n",
+			[]string{"1 host, 1 rank", "host liar, rank 1: "}, []string{"alpha"}},
+	} {
+		hosts, ssh := sshTo(t, c.hosts, c.script)
+		json := filepath.Join(t.TempDir(), "report.json")
+		var stdout, stderr bytes.Buffer
+		err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0],
+			"-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
+		require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
+		for _, text := range c.says {
+			require.Contains(t, stdout.String(), text)
+		}
+		r := reportIn(t, json)
+		var names []string
+		for _, h := range r.Hosts {
+			names = append(names, h.Name)
+		}
+		require.Equal(t, c.reports, names)
+		require.Equal(t, len(names) > 1, len(r.Of("network", "bandwidth")) > 0)
+	}
+}
+
+// reportIn is the report in a file.
+func reportIn(t *testing.T, file string) *report {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	r, err := readReport(bytes.NewReader(text))
+	require.NoError(t, err)
+	return r
 }
 
 // A report counts if it is of this version, by a rank about the hosts that were asked.
@@ -234,10 +240,7 @@ func TestCheckHostsNobody(t *testing.T) {
 	require.NotContains(t, stdout.String()+stderr.String(), "\x1b", "a terminal would obey it")
 	require.Contains(t, stdout.String(), `host h\x1b[31m: it does not answer`)
 	require.Contains(t, stdout.String(), "COULD NOT BE JUDGED")
-	text, err := os.ReadFile(dir + "/r.json")
-	require.NoError(t, err)
-	r, err := readReport(bytes.NewReader(text))
-	require.NoError(t, err)
+	r := reportIn(t, dir+"/r.json")
 	require.Equal(t, []string{"absent host a", "absent host b", "absent host h\x1b[31m"}, codes(r))
 	require.Equal(t, unjudged, r.Verdict)
 	require.WithinDuration(t, time.Now(), r.Started, time.Minute)
@@ -280,15 +283,13 @@ func TestWithoutReport(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			require.Error(t, f.noReport(t.Context(), started, c.err, &stdout, &stderr))
 			require.Contains(t, stderr.String(), "ringo check: ")
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			if c.code == "" {
-				require.Equal(t, "another", string(text))
+			if c.code != "" {
+				require.Equal(t, []string{c.code}, codes(reportIn(t, file)))
 				return
 			}
-			r, err := readReport(bytes.NewReader(text))
+			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, []string{c.code}, codes(r))
+			require.Equal(t, "another", string(text))
 		})
 	}
 }
@@ -297,17 +298,11 @@ func TestWithoutReport(t *testing.T) {
 // even if a process that it has started keeps its output open.
 func TestCheckHostsSilent(t *testing.T) {
 	tier.Long(t)
-	if runtime.GOOS == "windows" {
-		t.Skip("the command in place of ssh is a shell script")
-	}
 	for _, c := range []struct{ says, want string }{
 		{"", "it does not answer: nothing within"},
 		{"echo " + workerReady, "host a, which leads, gave no report: nothing within"},
 	} {
-		dir := t.TempDir()
-		hosts, ssh := filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
-		require.NoError(t, os.WriteFile(hosts, []byte("a\n"), 0o644))
-		require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nsleep 60 &\necho $! >$0.pid\n"+c.says+"\nwait\n"), 0o755))
+		hosts, ssh := sshTo(t, "a\n", "sleep 60 &\necho $! >$0.pid\n"+c.says+"\nwait\n")
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel() // it waits
 			f := commandFlags{hosts: hosts, ssh: ssh, remote: "ringo", address: "127.0.0.1:0", join: time.Minute,

@@ -19,7 +19,7 @@ type comparison struct {
 	between  []cause          // groups of hosts whose ways to each other are worse than those within
 	causes   []cause          // of ways that are worse than expected
 	blamed   map[*way]bool    // for another fault, which may be why they are worse
-	noise    map[bool]float64 // spread of measurements as a part of the expected cost, of ways between groups and of others
+	noise    float64          // spread of measurements as a part of the expected cost
 	suspects []*way           // worse than expected, by chance or not, the worst first
 }
 
@@ -36,14 +36,14 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 		c.expected[w] = usual
 	}
 	for range 3 { // groups of groups
-		c.causes, c.noise = explain(ways, s.mark(ways, c, 0), false, s.cost), nil
+		c.causes, c.noise = explain(ways, s.mark(ways, c, 0), false), 0
 		if len(c.causes) > 0 {
 			c.noise = s.noise(ways, c)
-			c.causes = explain(ways, s.mark(ways, c, 0.5), false, s.cost) // several ways err less than one
+			c.causes = explain(ways, s.mark(ways, c, 0.5), false) // several ways err less than one
 			c.causes = slices.DeleteFunc(c.causes, func(x cause) bool {
 				w := x.ways[0]
 				return x.host == "" && x.groups == nil &&
-					s.cost(w) <= s.bound(s.sharers(w, c)*c.expected[w], c.noise[c.apart(w)])
+					s.cost(w) <= s.bound(s.sharers(w, c)*c.expected[w], c.noise)
 			})
 		}
 		if !s.apart(ways, c) {
@@ -100,7 +100,11 @@ const hiding = 1.15
 // worse for another reason, or that host is nearer than it is to the others. Nothing is known of the host until the
 // other is mended: two hosts at fault are as far from each other as the worse one is from all.
 func (s *scale) hidden(x *cause, ways []*way, causes []cause, c *comparison) bool {
-	level, pairs := s.level(x), s.pairs(ways)
+	level := s.level(x)
+	pairs := map[[2]string]float64{} // the cost of the worse way of each
+	for _, w := range ways {
+		pairs[pairOfHosts(w)] = max(pairs[pairOfHosts(w)], s.cost(w))
+	}
 	far, all := map[string]int{}, map[string]int{} // ways with third hosts: blamed and worse than expected, and all
 	for _, w := range ways {
 		if a, b := w.subject.Host, w.subject.To.Host; a != x.host && b != x.host {
@@ -125,15 +129,6 @@ func (s *scale) hidden(x *cause, ways []*way, causes []cause, c *comparison) boo
 			return y.host == other && (cost > hiding*level || hiding*cost < s.level(&y))
 		})
 	})
-}
-
-// pairs are the costs of pairs of hosts: that of the worse way.
-func (s *scale) pairs(ways []*way) map[[2]string]float64 {
-	worst := map[[2]string]float64{}
-	for _, w := range ways {
-		worst[pairOfHosts(w)] = max(worst[pairOfHosts(w)], s.cost(w))
-	}
-	return worst
 }
 
 func pairOfHosts(w *way) [2]string {
@@ -177,11 +172,6 @@ func (s *scale) usual(ways []*way) float64 {
 	return median(near)
 }
 
-// apart reports whether a way leads from one group to another.
-func (c *comparison) apart(w *way) bool {
-	return slices.ContainsFunc(c.between, func(x cause) bool { return x.covers(w) })
-}
-
 // sharers is how many ways may use an uplink at once that a way between groups takes.
 func (s *scale) sharers(w *way, c *comparison) float64 {
 	for _, x := range c.between {
@@ -194,24 +184,11 @@ func (s *scale) sharers(w *way, c *comparison) float64 {
 
 // mark marks ways by their expected cost, and a part of the noise. Ways near the bound are open.
 func (s *scale) mark(ways []*way, c *comparison, part float64) map[*way]mark {
-	own := map[string][]float64{}
-	for _, w := range ways {
-		own[w.subject.Host] = append(own[w.subject.Host], s.cost(w))
-		own[w.subject.To.Host] = append(own[w.subject.To.Host], s.cost(w))
-	}
-	middle := map[string]float64{}
-	for h, costs := range own {
-		middle[h] = median(costs)
-	}
-	pairs := s.pairs(ways)
 	marks := map[*way]mark{}
 	for _, w := range ways {
-		cost, expected, noise := s.cost(w), c.expected[w], part*c.noise[c.apart(w)]
-		bound := s.bound(expected, noise)
-		others := min(middle[w.subject.Host], middle[w.subject.To.Host])
+		cost, expected := s.cost(w), c.expected[w]
+		bound := s.bound(expected, part*c.noise)
 		switch {
-		case cost > bound && max(hiding, 1+noise/2)*pairs[pairOfHosts(w)] < others:
-			marks[w] = good // two hosts that are nearer to each other than to others: a slower group
 		case cost > bound && c.blamed[w]:
 			marks[w] = known
 		case cost > bound:
@@ -225,24 +202,19 @@ func (s *scale) mark(ways []*way, c *comparison, part float64) map[*way]mark {
 
 // noise is the spread of ways that no host and no groups explain, and of repeated measurements of one way: six standard
 // deviations.
-func (s *scale) noise(ways []*way, c *comparison) map[bool]float64 {
+func (s *scale) noise(ways []*way, c *comparison) float64 {
 	large := slices.DeleteFunc(slices.Clone(c.causes), func(x cause) bool { return x.host == "" && x.groups == nil })
-	off, repeats := map[bool][]float64{}, map[bool][]float64{}
+	var off, repeats []float64
 	for _, w := range ways {
 		if c.blamed[w] || slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
 			continue
 		}
-		at := c.apart(w)
-		off[at] = append(off[at], math.Abs(s.cost(w)/c.expected[w]-1))
+		off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
 		if r := s.repeat(w); r > 0 {
-			repeats[at] = append(repeats[at], r-1)
+			repeats = append(repeats, r-1)
 		}
 	}
-	noise := map[bool]float64{}
-	for at := range off {
-		noise[at] = max(6*1.4826*median(off[at]), 3*median(repeats[at]))
-	}
-	return noise
+	return max(6*1.4826*median(off), 3*median(repeats))
 }
 
 // apart sets what is expected between groups of hosts, and reports whether there are new ones. A host that is as far

@@ -35,8 +35,8 @@ type config struct {
 	// Progress is called before each stage, with the share of stages that are done, by the first rank. It may be nil.
 	Progress func(stage string, share float64)
 
-	tamper map[int]func([]int32) // by rank: changes what it contributes to collectives, in tests
-	shared bool                  // hosts of the job are one machine that pretends to be several
+	tamper map[int]func([]uint32) // by rank: changes what it contributes to collectives, in tests
+	shared bool                   // hosts of the job are one machine that pretends to be several
 }
 
 // within is Within or its default, 0 for no limit.

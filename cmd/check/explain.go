@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 )
@@ -68,7 +67,6 @@ func (c *cause) join(hosts ...string) {
 const (
 	nearlyAll = 0.9 // part of the ways between groups that is bad
 	most      = 6   // of a host: so many times more bad ways than good ones
-	alike     = 1.5 // times by which ways of the better of two explanations are more alike
 )
 
 // A tally counts the ways between hosts from an i to a k by their marks.
@@ -81,8 +79,7 @@ type explainer struct {
 	ways   []*way
 	marks  map[*way]mark
 	twoWay bool
-	value  func(*way) float64 // how bad a way is, nil if no way is worse than another
-	cells  []tally            // by from and to
+	cells  []tally // by from and to
 	causes []cause
 	left   []*way // bad ones without a cause
 }
@@ -93,8 +90,8 @@ type explainer struct {
 // The explanation with the fewest causes wins. Groups go first: one slow uplink makes the ways of many hosts bad, and
 // two hosts that have a good way between themselves are not both at fault. Hosts come next, with the most bad ways
 // first.
-func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) float64) []cause {
-	e := &explainer{ways: ways, marks: marks, index: map[string]int{}, twoWay: twoWay, value: value}
+func explain(ways []*way, marks map[*way]mark, twoWay bool) []cause {
+	e := &explainer{ways: ways, marks: marks, index: map[string]int{}, twoWay: twoWay}
 	for _, w := range ways {
 		if marks[w] == bad {
 			e.left = append(e.left, w)
@@ -130,7 +127,7 @@ func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) flo
 		}
 	}
 	var simplest []cause
-	for i, groups := range [][][]int{e.groups(false), e.groups(true), nil} {
+	for i, groups := range [][][]int{e.groups(), nil} {
 		t := *e
 		t.cells, t.left = slices.Clone(e.cells), slices.Clone(e.left)
 		if causes := t.causesOf(groups); i == 0 || len(causes) < len(simplest) {
@@ -171,23 +168,21 @@ func (e *explainer) oneHost() bool {
 	})
 }
 
-// near is 1 for two hosts that a good way joins, -1 for two that a bad one does, and 0 if nothing is known. If another
-// fault may hide how near they are, one good direction is enough.
-func (e *explainer) near(i, k int, hides bool) int {
+// near is 1 for two hosts that a good way joins, -1 for two that a bad one does, and 0 if nothing is known. Another
+// fault may hide how near they are, so one good direction is enough.
+func (e *explainer) near(i, k int) int {
 	there, back := e.cell(i, k), e.cell(k, i)
 	switch {
-	case hides && (there.good > 0 || back.good > 0):
-		return 1
-	case there.bad > 0 || back.bad > 0 || !hides && there.known+back.known > 0:
-		return -1
 	case there.good > 0 || back.good > 0:
 		return 1
+	case there.bad > 0 || back.bad > 0:
+		return -1
 	}
 	return 0
 }
 
 // groups puts each host to those with half of which, at least, it has good ways.
-func (e *explainer) groups(hides bool) [][]int {
+func (e *explainer) groups() [][]int {
 	in := make([]int, len(e.hosts))
 	for i := range in {
 		in[i] = -1
@@ -197,7 +192,7 @@ func (e *explainer) groups(hides bool) [][]int {
 		for i := range e.hosts {
 			well, all := make([]int, count), make([]int, count)
 			for k, g := range in {
-				if p := e.near(i, k, hides); g >= 0 && k != i && p != 0 {
+				if p := e.near(i, k); g >= 0 && k != i && p != 0 {
 					all[g]++
 					well[g] += max(p, 0)
 				}
@@ -311,19 +306,12 @@ func (e *explainer) worstHost() bool {
 	if n == 0 {
 		return false
 	}
-	chosen := worst[0]
 	for _, c := range worst[1:] {
-		if !e.compete(&chosen, &c) {
-			continue
-		}
-		switch a, b := e.spread(&chosen), e.spread(&c); {
-		case b*alike < a:
-			chosen = c
-		case a*alike >= b:
+		if e.compete(&worst[0], &c) {
 			return false // either may be it
 		}
 	}
-	return e.add(chosen)
+	return e.add(worst[0])
 }
 
 // compete reports whether either of two hosts explains nearly all that the other does.
@@ -335,20 +323,6 @@ func (e *explainer) compete(a, b *cause) bool {
 		}
 		return rest > 1
 	})
-}
-
-// spread is how many times worse than another a way of a cause is: one fault makes all alike.
-func (e *explainer) spread(c *cause) float64 {
-	least, most := math.Inf(1), 0.
-	for _, w := range e.left {
-		if c.covers(w) && e.value != nil {
-			least, most = min(least, e.value(w)), max(most, e.value(w))
-		}
-	}
-	if most == 0 {
-		return 1
-	}
-	return most / least
 }
 
 // add adds a cause with the bad ways that it explains, which count no longer.

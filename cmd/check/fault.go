@@ -33,7 +33,7 @@ func (j *netJudge) plain(f *fault, has func(*way) bool) {
 				marks[w] = good
 			}
 		}
-		j.blame(f, explain(ways, marks, f.twoWay, nil))
+		j.blame(f, explain(ways, marks, f.twoWay))
 	}
 }
 

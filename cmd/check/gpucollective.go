@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // Collectives run over all GPUs of a host. Where they fail, they run over each half of the GPUs, and
@@ -181,80 +179,7 @@ func verified(comm *ringo.Comm, stream gpu.Stream, k ringo.Kind, count int) (too
 	if err := comm.Synchronize(stream); err != nil {
 		return 0, err
 	}
-	return time.Since(began), e.verify(d, comm.Rank(), out)
-}
-
-// An exercise is a collective of ranks whose results each of them knows.
-type exercise struct {
-	kind    ringo.Kind
-	ranks   int
-	count   int // of the call
-	in, out int // elements of a rank's In and Out
-}
-
-// newExercise is an exercise of at most count elements, of 4 bytes, a rank.
-func newExercise(k ringo.Kind, count, ranks int) exercise {
-	each := max(1, count/ranks)
-	switch k {
-	case ringo.KindAllReduce:
-		return exercise{k, ranks, count, count, count}
-	case ringo.KindAlltoAll:
-		return exercise{k, ranks, each, each * ranks, each * ranks}
-	}
-	return exercise{k, ranks, each, each, each * ranks}
-}
-
-// element is element i of a rank's In.
-func element(rank, i int) uint32 { return (uint32(rank)+1)*2654435761 + uint32(i)*40503 }
-
-// memory allocates a rank's In, filled, and its Out.
-func (e exercise) memory(d *gpu.Device, rank int) (in, out mem.Region, free func() error, err error) {
-	if in, err = d.Alloc(4 * e.in); err != nil {
-		return in, out, nil, err
-	}
-	if out, err = d.Alloc(4 * e.out); err != nil {
-		return in, out, nil, errors.Join(err, d.Free(in))
-	}
-	free = func() error { return errors.Join(d.Free(in), d.Free(out)) }
-	data := make([]byte, 4*e.in)
-	for i := range e.in {
-		binary.LittleEndian.PutUint32(data[4*i:], element(rank, i))
-	}
-	if err = d.Write(in, data); err != nil {
-		return in, out, nil, errors.Join(err, free())
-	}
-	return in, out, free, nil
-}
-
-// verify checks the elements of a rank's Out.
-func (e exercise) verify(d *gpu.Device, rank int, out mem.Region) error {
-	data := make([]byte, 4*e.out)
-	if err := d.Read(data, out); err != nil {
-		return err
-	}
-	wrong, first := 0, ""
-	for i := range e.out {
-		want := uint32(0)
-		switch e.kind {
-		case ringo.KindAllReduce:
-			for r := range e.ranks {
-				want += element(r, i)
-			}
-		case ringo.KindAllGather:
-			want = element(i/e.count, i%e.count)
-		case ringo.KindAlltoAll:
-			want = element(i/e.count, rank*e.count+i%e.count)
-		}
-		if got := binary.LittleEndian.Uint32(data[4*i:]); got != want {
-			if wrong++; wrong == 1 {
-				first = fmt.Sprintf("element %d is %#x in place of %#x", i, got, want)
-			}
-		}
-	}
-	if wrong > 0 {
-		return fmt.Errorf("%v of %d elements: %d are wrong, %s", e.kind, e.count, wrong, first)
-	}
-	return nil
+	return time.Since(began), e.read(d, comm.Rank(), out)
 }
 
 // judgeCollectives names the sets of GPUs that failed.

@@ -113,19 +113,6 @@ func TestJudgeOfRealGPUs(t *testing.T) {
 	}
 }
 
-// 1,000 hosts with 8 GPUs each: about 2 s.
-func BenchmarkJudgeGPUs(b *testing.B) {
-	r := &report{}
-	for i := range 1000 {
-		eight(r, fmt.Sprint("host", i), rand.New(rand.NewPCG(1, uint64(i))))
-	}
-	for b.Loop() {
-		if list := judged(r, config{}); len(list) > 0 {
-			b.Fatal(list)
-		}
-	}
-}
-
 // Values that vary by 2 % never make a finding.
 func TestJudgeRaisesNoFalseAlarm(t *testing.T) {
 	for seed := range uint64(50) {

@@ -182,7 +182,7 @@ func (n *trialOfNCCL) verified(e exercise) (took time.Duration, err error) {
 	}
 	took = time.Since(began)
 	for i, d := range n.devices {
-		if err := e.verify(d, i, out[i]); err != nil {
+		if err := e.read(d, i, out[i]); err != nil {
 			return 0, fmt.Errorf("GPU %d: %w", n.set[i], err)
 		}
 	}

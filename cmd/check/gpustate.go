@@ -75,26 +75,26 @@ func measured(at subject, s *nvml.State) (list []measurement) {
 	onOff("ECC after a reset", s.ECCPending)
 	onOff("MIG", s.MIG)
 	onOff("persistence", s.Persistence)
-	number("errors corrected", s.Now.Corrected, "")
-	number("errors uncorrected", s.Now.Uncorrected, "")
-	number("errors uncorrected ever", s.Life.Uncorrected, "")
+	number("errors corrected", s.Corrected, "")
+	number("errors uncorrected", s.Uncorrected, "")
+	number("errors uncorrected ever", s.UncorrectedEver, "")
 	number("rows replaced", int64(s.Rows.Corrected+s.Rows.Uncorrected), "")
 	onOff("row waits", s.Rows.Pending)
-	onOff("no spare row", s.Rows.Failed)
+	onOff("no spare row", s.NoSpare)
 	number("pages retired", int64(s.Pages.Corrected+s.Pages.Uncorrected), "")
 	onOff("page waits", s.Pages.Pending)
-	if held := s.Slowed & (nvml.HWSlowdown | nvml.HWThermal | nvml.SWThermal | nvml.PowerBrake); held != 0 {
-		list = append(list, measurement{Subject: at, Quantity: "slowed", Text: held.String()})
+	if held := s.Slowed.String(); held != "" {
+		list = append(list, measurement{Subject: at, Quantity: "slowed", Text: held})
 	}
-	number("clock", int64(s.Clocks.SM), "MHz")
-	number("greatest clock", int64(s.Clocks.SMMax), "MHz")
+	number("clock", int64(s.SM), "MHz")
+	number("greatest clock", int64(s.SMMax), "MHz")
 	number("temperature", int64(s.Degrees), "°C")
 	number("temperature limit", int64(s.Limit), "°C")
 	number("PCIe generation", int64(s.PCIe.Generation), "")
 	number("greatest PCIe generation", int64(s.PCIe.GenerationMax), "")
 	number("PCIe width", int64(s.PCIe.Width), "")
 	number("greatest PCIe width", int64(s.PCIe.WidthMax), "")
-	number("PCIe replays", s.PCIe.Replays, "")
+	number("PCIe replays", int64(s.PCIe.Replays), "")
 	if len(s.Links) > 0 {
 		list = append(list, linksOf(at, s.Links)...)
 	}
@@ -109,12 +109,11 @@ func linksOf(at subject, links []nvml.NVLink) []measurement {
 		if l.Active {
 			up++
 		}
-		if l.Kind == "switch" {
+		if l.Switch {
 			switches++
 		}
-		recovered += max(0, l.Errors.Recovery)
-		if n := max(0, l.Errors.CRCFlit) + max(0, l.Errors.CRCData) + max(0, l.Errors.Replay); n > 0 {
-			crc += n
+		recovered, crc = recovered+l.Recovery, crc+l.Errors
+		if l.Errors > 0 {
 			bad = append(bad, i)
 		}
 	}

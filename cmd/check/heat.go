@@ -132,26 +132,13 @@ func (m *heatMap) parts() []*heatMap {
 	}
 	var bad, first []*heatMap
 	for _, h := range hosts {
-		part := &heatMap{Title: m.Title + ", host " + h, Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{},
-			Bad: map[[2]int]bool{}}
-		at := map[int]int{}
-		for i, p := range m.Places {
+		var places []int
+		for i := range m.Places {
 			if host(i) == h {
-				at[i] = len(part.Places)
-				part.Places = append(part.Places, p)
+				places = append(places, i)
 			}
 		}
-		move := func(k [2]int) ([2]int, bool) { a, ok := at[k[0]]; b := at[k[1]]; return [2]int{a, b}, ok }
-		for k, v := range m.Values {
-			if k, ok := move(k); ok {
-				part.Values[k] = v
-			}
-		}
-		for k := range m.Bad {
-			if k, ok := move(k); ok {
-				part.Bad[k] = true
-			}
-		}
+		part := m.only(places, ", host "+h)
 		if len(part.Bad) > 0 {
 			bad = append(bad, part)
 		}
@@ -191,11 +178,16 @@ func (m *heatMap) some(n int) *heatMap {
 		}
 	}
 	slices.Sort(chosen)
-	part := &heatMap{Title: fmt.Sprintf("%s, %d of %d, those with findings first; -json has all", m.Title, n,
-		len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
-	for a, i := range chosen {
+	return m.only(chosen, fmt.Sprintf(", %d of %d, those with findings first; -json has all", n, len(m.Places)))
+}
+
+// only is the map with some places alone, and with more words in its title.
+func (m *heatMap) only(places []int, more string) *heatMap {
+	part := &heatMap{Title: m.Title + more, Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{},
+		Bad: map[[2]int]bool{}}
+	for a, i := range places {
 		part.Places = append(part.Places, m.Places[i])
-		for b, k := range chosen {
+		for b, k := range places {
 			if v, ok := m.Values[[2]int{i, k}]; ok {
 				part.Values[[2]int{a, b}] = v
 			}

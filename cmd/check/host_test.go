@@ -98,62 +98,51 @@ func TestHostFaults(t *testing.T) {
 	}
 	const ib = "sys/class/infiniband/mlx5_1/ports/1/"
 	for _, c := range []struct {
-		name   string
-		wrong  func(h *fakeHost)
-		code   string
-		part   string
-		says   string
-		remedy string
+		name  string
+		wrong func(h *fakeHost)
+		code  string
+		part  string
+		says  string
 	}{
-		{"nothing", func(*fakeHost) {}, "", "", "", ""},
+		{"nothing", func(*fakeHost) {}, "", "", ""},
 		{"a clock that is ahead", func(h *fakeHost) { h.clock = 5 * time.Second }, "clock-offset", "",
-			"5 s ahead of most hosts'", "chrony"},
+			"5 s ahead of most hosts'"},
 		{"a clock that is behind", func(h *fakeHost) { h.clock = -700 * time.Millisecond }, "clock-offset", "",
-			"700 ms behind most hosts'", "chrony"},
-		{"a full /dev/shm", func(h *fakeHost) { h.shmFree = 4096 }, "shm-full", "/dev/shm", "4 KiB of 128 GiB are free",
-			"--shm-size"},
-		{"no /dev/shm", func(h *fakeHost) { h.shmFree = 0 }, "shm-missing", "/dev/shm", "not there, and other hosts have it",
-			"mount a tmpfs"},
-		{"few files", func(h *fakeHost) { h.limits["nofile"] = 1024 }, "low-nofile", "limit nofile", "may open 1024 files",
-			"ulimit -n"},
+			"700 ms behind most hosts'"},
+		{"a full /dev/shm", func(h *fakeHost) { h.shmFree = 4096 }, "shm-full", "/dev/shm", "4 KiB of 128 GiB are free"},
+		{"no /dev/shm", func(h *fakeHost) { h.shmFree = 0 }, "shm-missing", "/dev/shm", "not there, and other hosts have it"},
+		{"few files", func(h *fakeHost) { h.limits["nofile"] = 1024 }, "low-nofile", "limit nofile", "may open 1024 files"},
 		{"little locked memory", func(h *fakeHost) { h.limits["memlock"] = 64 << 10 }, "low-memlock", "limit memlock",
-			"lock 64 KiB", "unlimited"},
-		{"few processes", func(h *fakeHost) { h.limits["nproc"] = 128 }, "low-nproc", "limit nproc", "128 threads",
-			"ulimit -u"},
-		{"another MTU", set("sys/class/net/eth0/mtu", "1500\n"), "mtu-differs", "eth0", "MTU 1500, 9000 B on 3 of 4 hosts",
-			"switch ports"},
+			"lock 64 KiB"},
+		{"few processes", func(h *fakeHost) { h.limits["nproc"] = 128 }, "low-nproc", "limit nproc", "128 threads"},
+		{"another MTU", set("sys/class/net/eth0/mtu", "1500\n"), "mtu-differs", "eth0", "MTU 1500, 9000 B on 3 of 4 hosts"},
 		{"an interface that is down", set("sys/class/net/eth0/operstate", "down\n"), "interface-down", "eth0",
-			"down, and up on 3 of 4", "ip link set eth0 up"},
+			"down, and up on 3 of 4"},
 		{"a slow interface", set("sys/class/net/eth0/speed", "25000\n"), "speed-differs", "eth0",
-			"25 Gbit/s, at 200 Gbit/s on 3", "transceiver"},
+			"25 Gbit/s, at 200 Gbit/s on 3"},
 		{"a port that is down", func(h *fakeHost) {
-			h.files[ib+"state"], h.files[ib+"phys_state"] = "1: DOWN\n",
-				"3: Disabled\n"
-		}, "rdma-down", "mlx5_1:1", "DOWN (Disabled)", "cable"},
-		{"a port without subnet manager", set(ib+"state", "2: INIT\n"), "rdma-init", "mlx5_1:1", "no subnet manager",
-			"opensm"},
+			h.files[ib+"state"], h.files[ib+"phys_state"] = "1: DOWN\n", "3: Disabled\n"
+		}, "rdma-down", "mlx5_1:1", "DOWN (Disabled)"},
+		{"a port without subnet manager", set(ib+"state", "2: INIT\n"), "rdma-init", "mlx5_1:1", "no subnet manager"},
 		{"a port that negotiated less", set(ib+"rate", "200 Gb/sec (2X NDR)\n"), "rdma-slow", "mlx5_1:1",
-			"200 Gbit/s, at 400 Gbit/s on 3", "reseat"},
-		{"symbol errors", set(ib+"counters/symbol_error", "51234\n"), "rdma-errors", "mlx5_1:1", "51234 symbol errors",
-			"cable"},
-		{"a card that is gone", remove("mlx5_1"), "rdma-missing", "", "1 RDMA ports, 2 ports on 3 of 4", "lspci"},
-		{"a GPU off the bus", remove("0000:a3"), "pci-gpus-differ", "", "7 GPUs on PCIe, 8 on 3 of 4", "Xid 79"},
+			"200 Gbit/s, at 400 Gbit/s on 3"},
+		{"symbol errors", set(ib+"counters/symbol_error", "51234\n"), "rdma-errors", "mlx5_1:1", "51234 symbol errors"},
+		{"a card that is gone", remove("mlx5_1"), "rdma-missing", "", "1 RDMA ports, 2 ports on 3 of 4"},
+		{"a GPU off the bus", remove("0000:a3"), "pci-gpus-differ", "", "7 GPUs on PCIe, 8 on 3 of 4"},
 		{"a narrow card", set("sys/bus/pci/devices/0000:41:00.0/current_link_width", "4"), "pcie-narrow", "card 0000:41:00.0",
-			"4 lanes of 16", "reseat"},
-		{"another IOMMU", set("proc/cmdline", "root=/dev/sda\n"), "iommu-differs", "", "IOMMU is on, and passes through on 3",
-			"kernel arguments"},
+			"4 lanes of 16"},
+		{"another IOMMU", set("proc/cmdline", "root=/dev/sda\n"), "iommu-differs", "", "IOMMU is on, and passes through on 3"},
 		{"ACS", set("sys/bus/pci/devices/0000:00:01.0/config", acsConfig()), "acs-differs", "",
-			"1 PCIe bridges have ACS redirection on, 0 on 3", "setpci"},
+			"1 PCIe bridges have ACS redirection on, 0 on 3"},
 		{"a bad DIMM", set("sys/devices/system/edac/mc/mc0/ue_count", "2\n"), "memory-errors", "memory controller 0",
-			"2 memory errors", "replace"},
+			"2 memory errors"},
 		{"a DIMM that goes bad", set("sys/devices/system/edac/mc/mc0/ce_count", "88123\n"), "memory-repairs",
-			"memory controller 0", "88123 memory errors", "replaced"},
+			"memory controller 0", "88123 memory errors"},
 		{"a DIMM that is missing", set("proc/meminfo", "MemTotal: 1981000000 kB\nMemAvailable: 1900000000 kB\n"),
-			"less-memory", "", "the others have", "DIMM"},
+			"less-memory", "", "the others have"},
 		{"memory that is held", set("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 90000 kB\n"), "no-memory", "",
-			"87.9 MiB", "end what holds"},
-		{"capped cores", set("sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "1900000\n"), "cpu-capped", "", "50 %",
-			"power profile"},
+			"87.9 MiB"},
+		{"capped cores", set("sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "1900000\n"), "cpu-capped", "", "50 %"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,7 +168,6 @@ func TestHostFaults(t *testing.T) {
 				require.Equal(t, c.code, f.Code)
 				require.Equal(t, of("c", c.part), f.Subject)
 				require.Contains(t, f.Text, c.says)
-				require.Contains(t, f.Text, c.remedy)
 				require.Equal(t, f.Severity, r.Verdict)
 			})
 		})

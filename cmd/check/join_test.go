@@ -16,16 +16,14 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // joined are the jobs of some ranks that join over TCP a job of size ranks.
 func joined(t *testing.T, size int, timeout time.Duration, ranks ...int) ([]*job, []error) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := ln.Addr().String()
-	ln.Close()
+	addr := freeport.Addr(t)
 	jobs, errs := make([]*job, len(ranks)), make([]error, len(ranks))
 	var wg sync.WaitGroup
 	for i, r := range ranks {
@@ -193,11 +191,7 @@ func TestJoinWithoutOne(t *testing.T) {
 	} {
 		t.Run(c.rank, func(t *testing.T) {
 			t.Parallel()
-			ln, err := net.Listen("tcp", "127.0.0.1:0") // for a number that other tests do not have
-			require.NoError(t, err)
-			defer ln.Close()
-			_, port, err := net.SplitHostPort(ln.Addr().String())
-			require.NoError(t, err)
+			port := freeport.Port(t)
 			spec := func(rank string) *bootstrap.Spec {
 				env := map[string]string{c.rank: rank}
 				for v := range strings.FieldsSeq(c.vars + port) {
@@ -211,7 +205,7 @@ func TestJoinWithoutOne(t *testing.T) {
 				require.NoError(t, err)
 				return &s
 			}
-			_, err = join(t.Context(), joinOptions{Timeout: 300 * time.Millisecond, Host: "h2", Spec: spec("2")})
+			_, err := join(t.Context(), joinOptions{Timeout: 300 * time.Millisecond, Host: "h2", Spec: spec("2")})
 			no, ok := errors.AsType[*absentError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, component{"127.0.0.1", "rank 0"}, no.Who)

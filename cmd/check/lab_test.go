@@ -148,7 +148,8 @@ var labFaults = []labCase{
 		says: fmt.Sprintf(lostRank, 3), ill: "d"},
 
 	{name: "a late host", rules: []labRule{{from: 3, delay: 10 * time.Millisecond}}, blame: "late-link c"},
-	{name: "a late pair", rules: []labRule{{from: 2, to: 3, delay: 30 * time.Millisecond}}, blame: "late-link b c"},
+	{name: "a late pair", rules: []labRule{{from: 2, to: 3, delay: 30 * time.Millisecond}}, blame: "late-link b c",
+		quick: true},
 	{name: "jitter of a host", rules: []labRule{{from: 3, jitter: 20 * time.Millisecond}}, ill: "c",
 		says: "^(late|slow)-link host c:"},
 	{name: "a slow and a late host", hosts: 6, blame: "slow-link c; late-link d",

@@ -19,7 +19,7 @@ func (j *netJudge) loss() {
 	for n := range j.networks {
 		ways := j.left(n)
 		j.suspect(lossy(ways))
-		causes := explain(ways, lossMarks(ways), false, func(w *way) float64 { return w.lost / w.segments })
+		causes := explain(ways, lossMarks(ways), false)
 		j.blame(f, causes)
 		heavy := slices.DeleteFunc(causes, func(c cause) bool { return c.lost().lost < fatalLoss*c.lost().segments })
 		for _, w := range ways {

@@ -101,7 +101,7 @@ func TestRanksThatDoNotCome(t *testing.T) {
 		}, []string{"stuck host b, rank 2"}, 2, 3},
 		{"dies", func(j *job) error {
 			if j.Rank() == 2 {
-				j.star.(*ray).conn.Close()
+				j.star.(*ray).Close()
 			}
 			return nil
 		}, []string{"died host b, rank 2"}, 2, 2},
@@ -237,9 +237,9 @@ func TestGatherOfNoBytes(t *testing.T) {
 // silent is a star that never answers, like a stopped process.
 type silent struct{ star }
 
-func (s silent) gather(context.Context, int, []byte) (answer, error) {
+func (s silent) gather(context.Context, int, []byte) (message, error) {
 	time.Sleep(time.Minute)
-	return answer{}, errors.New("stopped")
+	return message{}, errors.New("stopped")
 }
 
 // TestNoNumbers: a measurement of NaN or infinity does not keep the report from being written.
@@ -259,7 +259,7 @@ func TestLostBefore(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		_, _ = run(t.Context(), jobs[1],
-			config{Stages: []stage{gathers("first", func(j *job) error { return j.star.(*ray).conn.Close() })}})
+			config{Stages: []stage{gathers("first", func(j *job) error { return j.star.(*ray).Close() })}})
 	})
 	cfg := config{Stages: []stage{gathers("first", fine)}}
 	for range 2 {
@@ -281,7 +281,7 @@ func TestWithoutTheLeader(t *testing.T) {
 		_, errs := runAll(t, local("a", "b", "c"), config{Stages: []stage{gathers("first", func(j *job) error {
 			if j.First() {
 				for _, s := range j.star.(*hub).spokes[1:] {
-					s.conn.Close()
+					s.Close()
 				}
 			}
 			return nil
@@ -335,7 +335,7 @@ func TestWithoutTheLeader(t *testing.T) {
 // sleeper is a star that comes to gathers late, like a process that was stopped for a while.
 type sleeper struct{ star }
 
-func (s sleeper) gather(ctx context.Context, seq int, data []byte) (answer, error) {
+func (s sleeper) gather(ctx context.Context, seq int, data []byte) (message, error) {
 	time.Sleep(20 * time.Second)
 	return s.star.gather(ctx, seq, data)
 }

@@ -16,78 +16,129 @@ import (
 // A star connects the ranks of a job: rank 0, the hub, has a connection to each other rank.
 type star interface {
 	// gather is job.Gather. Lost in its answer has the ranks newly lost; some may have been in an earlier answer.
-	gather(ctx context.Context, seq int, data []byte) (answer, error)
+	gather(ctx context.Context, seq int, data []byte) (message, error)
 	// outlast returns when rank 0 has ended, or when done is closed.
 	outlast(done <-chan struct{})
 	close() error
 }
 
-// A said is a message of a rank to the hub, and an answer what comes back.
-type said struct {
+// A message goes from a rank to the hub, or back as the answer.
+type message struct {
 	Seq  int
-	Data []byte
-}
-type answer struct {
-	Seq      int
-	Parts    [][]byte // by rank, nil if none came; nil if only rank 0 gets them
-	Lost     []loss
-	Ended    bool          // rank 0 has ended the stage
-	Excluded bool          // the receiver is one of the lost
-	Left     time.Duration // at the end of a stage: the time left for further stages
+	Data []byte `json:",omitempty"` // of a rank
+	// Of the hub:
+	Parts    [][]byte      `json:",omitempty"` // by rank, nil if none came; nil if only rank 0 gets them
+	Lost     []loss        `json:",omitempty"`
+	Ended    bool          `json:",omitempty"` // rank 0 has ended the stage
+	Excluded bool          `json:",omitempty"` // the receiver is one of the lost
+	Left     time.Duration `json:",omitempty"` // at the end of a stage: the time left for further stages
 }
 
 // answerTime bounds how long an answer may take to be sent, and how long after the end of
 // its own context a rank waits for it: rank 0's context ends about then too.
 const answerTime = 8 * time.Second
 
-// A spoke is the hub's end of a connection to a rank.
+// A wire is one end of a connection between the hub and another rank.
+type wire struct {
+	net.Conn
+	enc    *json.Encoder
+	in     chan *message // what has come; closed when no more comes
+	end    error         // why no more comes, once in is closed
+	heard  atomic.Int64  // when bytes have come last
+	reader sync.WaitGroup
+}
+
+// mostAhead is the most gathers of a stage that may be held without a late rank, which later gets all their answers at
+// once and then takes part in them.
+const mostAhead = 1024
+
+// errNothing is the error of a take to which nothing has come in time.
+var errNothing = errors.New("check: nothing has come")
+
+func newWire(conn net.Conn) *wire {
+	w := &wire{Conn: conn, enc: json.NewEncoder(conn), in: make(chan *message, mostAhead)}
+	w.reader.Go(func() {
+		defer close(w.in)
+		for dec := json.NewDecoder(w); ; {
+			m := new(message)
+			if w.end = dec.Decode(m); w.end == nil && len(w.in) == mostAhead {
+				w.end = errors.New("it says more than it should")
+			}
+			if w.end != nil {
+				return
+			}
+			w.in <- m
+		}
+	})
+	return w
+}
+
+// Read notes when bytes come.
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	w.heard.Store(time.Now().UnixNano())
+	return n, err
+}
+
+// take waits for the next message. The error is errNothing once done is closed, or the reason why no more messages
+// come. A message that has come is returned before either.
+func (w *wire) take(done <-chan struct{}) (*message, error) {
+	m, more := (*message)(nil), false
+	select {
+	case m, more = <-w.in:
+	default:
+		select {
+		case m, more = <-w.in:
+		case <-done:
+			return nil, errNothing
+		}
+	}
+	if !more {
+		return nil, w.end
+	}
+	return m, nil
+}
+
+func (w *wire) say(m message) error {
+	_ = w.SetWriteDeadline(time.Now().Add(answerTime))
+	return w.enc.Encode(m)
+}
+
+func (w *wire) close() error {
+	err := w.Close()
+	w.reader.Wait()
+	return err
+}
+
+// A spoke is the hub's wire to a rank.
 type spoke struct {
-	conn net.Conn
-	enc  *json.Encoder
-	in   *mailbox[said]
-	next *said // a message that has come before its gather
-	// heard is when bytes have come last
-	heard atomic.Int64
-	late  int // the stage in which the rank missed a gather: the stage's other gathers do not wait for it
+	*wire
+	next *message // that has come before its gather
+	late int      // the stage in which the rank missed a gather: the stage's other gathers do not wait for it
 }
 
 // A hub is rank 0's star.
 type hub struct {
 	spokes []*spoke // by rank; nil for its own and the lost
 	size   int
-	first  int        // its own rank
-	missed []loss     // ranks that have not connected: the others learn of them at the first gather
-	out    []net.Conn // of lost ranks, which wait for their end: see ray.outlast
-	end    time.Time  // of all stages; zero is never
-	wg     sync.WaitGroup
+	first  int       // its own rank
+	missed []loss    // ranks that have not connected: the others learn of them at the first gather
+	out    []*spoke  // of lost ranks, which wait for their end: see ray.outlast
+	end    time.Time // of all stages; zero is never
 }
 
 func newHub(size, first int, conns map[int]net.Conn) *hub {
 	h := &hub{size: size, first: first, spokes: make([]*spoke, size)}
 	for rank, conn := range conns {
-		s := &spoke{conn: conn, enc: json.NewEncoder(conn), in: newMailbox[said]()}
-		h.spokes[rank] = s
-		h.wg.Go(func() { s.in.fill(hearing{conn, s}) })
+		h.spokes[rank] = &spoke{wire: newWire(conn)}
 	}
 	return h
-}
-
-// A hearing is what a rank says, and notes when.
-type hearing struct {
-	conn net.Conn
-	s    *spoke
-}
-
-func (h hearing) Read(b []byte) (int, error) {
-	n, err := h.conn.Read(b)
-	h.s.heard.Store(time.Now().UnixNano())
-	return n, err
 }
 
 // aliveTime is how long ago a rank that lives was heard, though its report has not come: packets may be lost.
 const aliveTime = 4 * time.Second
 
-func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) {
+func (h *hub) gather(ctx context.Context, seq int, data []byte) (message, error) {
 	parts := make([][]byte, h.size)
 	parts[h.first] = data
 	lost := h.missed
@@ -121,7 +172,7 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 			lose(rank, *h.spokes[rank].examined(loss))
 		}
 	}
-	a := answer{Seq: seq, Lost: lost, Left: forever}
+	a := message{Seq: seq, Lost: lost, Left: forever}
 	if !h.end.IsZero() {
 		a.Left = time.Until(h.end)
 	}
@@ -133,7 +184,7 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 		if s != nil && s.next == nil {
 			wg.Go(func() {
 				if s.say(a) != nil { // the others learn of the loss at the next gather
-					s.conn.Close()
+					s.Close()
 				}
 			})
 		}
@@ -150,8 +201,8 @@ const nudgeTime = time.Second
 func (h *hub) nudge(ranks []int) {
 	for _, rank := range ranks {
 		s := h.spokes[rank]
-		_ = s.conn.SetWriteDeadline(time.Now().Add(nudgeTime))
-		_ = s.enc.Encode(answer{})
+		_ = s.SetWriteDeadline(time.Now().Add(nudgeTime))
+		_ = s.enc.Encode(message{})
 	}
 	if len(ranks) > 0 {
 		time.Sleep(nudgeTime)
@@ -167,7 +218,7 @@ func (s *spoke) examined(l *loss) *loss {
 	if time.Since(time.Unix(0, s.heard.Load())) < aliveTime {
 		return &loss{Late: true, Why: "it lives, and its report has not come in time"}
 	}
-	switch known, answers := acknowledges(s.conn, nudgeTime); {
+	switch known, answers := acknowledges(s.Conn, nudgeTime); {
 	case known && answers:
 		l.Why = "its host answers, and the process says nothing"
 	case known:
@@ -195,21 +246,21 @@ func (s *spoke) part(ctx context.Context, seq int) ([]byte, *loss) {
 			return nil, nil
 		}
 		// It is at a gather of this stage that rank 0 did not come to.
-		if s.say(answer{Seq: m.Seq, Ended: true}) != nil {
-			s.conn.Close()
+		if s.say(message{Seq: m.Seq, Ended: true}) != nil {
+			s.Close()
 		}
 	}
 }
 
 // receive is the rank's next message. A message that has come is returned even if the context has ended.
-func (s *spoke) receive(ctx context.Context) (*said, *loss) {
+func (s *spoke) receive(ctx context.Context) (*message, *loss) {
 	if m := s.next; m != nil {
 		s.next = nil
 		return m, nil
 	}
-	switch m, err := s.in.take(ctx.Done()); err {
+	switch m, err := s.take(ctx.Done()); err {
 	case nil:
-		return &m, nil
+		return m, nil
 	case errNothing:
 		return nil, &loss{Stopped: true, Why: "it says nothing"}
 	default:
@@ -217,32 +268,23 @@ func (s *spoke) receive(ctx context.Context) (*said, *loss) {
 	}
 }
 
-func (s *spoke) say(a answer) error {
-	_ = s.conn.SetWriteDeadline(time.Now().Add(answerTime))
-	return s.enc.Encode(a)
-}
-
 // drop tells a rank that it is out of the job, without waiting until the rank reads that.
 func (h *hub) drop(rank int) {
 	s := h.spokes[rank]
 	h.spokes[rank] = nil
-	_ = s.conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	if s.enc.Encode(answer{Excluded: true}) != nil {
-		s.conn.Close()
+	_ = s.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	if s.enc.Encode(message{Excluded: true}) != nil {
+		s.Close()
 	}
-	h.out = append(h.out, s.conn)
+	h.out = append(h.out, s)
 }
 
 func (h *hub) close() error {
-	for _, s := range h.spokes {
+	for _, s := range append(h.spokes, h.out...) {
 		if s != nil {
-			s.conn.Close()
+			_ = s.close()
 		}
 	}
-	for _, c := range h.out {
-		c.Close()
-	}
-	h.wg.Wait()
 	return nil
 }
 
@@ -260,30 +302,22 @@ func howEnded(err error) string {
 
 // A ray is another rank's star.
 type ray struct {
+	*wire
 	hub, me component
-	conn    net.Conn
-	enc     *json.Encoder
-	in      *mailbox[answer]
-	wg      sync.WaitGroup
 }
 
-func newRay(conn net.Conn, hub, me component) *ray {
-	r := &ray{hub: hub, me: me, conn: conn, enc: json.NewEncoder(conn), in: newMailbox[answer]()}
-	r.wg.Go(func() { r.in.fill(conn) })
-	return r
-}
+func newRay(conn net.Conn, hub, me component) *ray { return &ray{newWire(conn), hub, me} }
 
-func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) {
-	_ = r.conn.SetWriteDeadline(time.Now().Add(answerTime))
-	if err := r.enc.Encode(said{seq, data}); err != nil {
-		r.conn.Close()
+func (r *ray) gather(ctx context.Context, seq int, data []byte) (message, error) {
+	if err := r.say(message{Seq: seq, Data: data}); err != nil {
+		r.Close()
 		for { // its last word may have come before
-			a, end := r.in.take(nil)
+			a, end := r.take(nil)
 			if end != nil {
-				return answer{}, r.gone(err)
+				return message{}, r.gone(err)
 			}
 			if a.Excluded {
-				return answer{}, r.excluded()
+				return message{}, r.excluded()
 			}
 		}
 	}
@@ -292,27 +326,27 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 		time.AfterFunc(answerTime, func() { close(late) })
 	})()
 	for {
-		a, err := r.in.take(late)
+		a, err := r.take(late)
 		switch {
 		case err == errNothing:
-			return answer{}, &absentError{Who: r.hub,
+			return message{}, &absentError{Who: r.hub,
 				Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?",
 					answerTime)}
 		case err != nil:
-			return answer{}, r.gone(err)
+			return message{}, r.gone(err)
 		case a.Excluded:
-			return answer{}, r.excluded()
+			return message{}, r.excluded()
 		case a.Seq == seq && a.Ended:
-			return answer{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
+			return message{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
 		case a.Seq == seq:
-			return a, nil
+			return *a, nil
 		}
 	}
 }
 
 func (r *ray) outlast(done <-chan struct{}) {
 	for {
-		if _, err := r.in.take(done); err != nil {
+		if _, err := r.take(done); err != nil {
 			return
 		}
 	}
@@ -327,10 +361,4 @@ func (r *ray) gone(err error) error {
 	return &absentError{Who: r.hub,
 		Why: fmt.Sprintf("it leads the check, and is gone: %s; look into its output and its host's kernel log",
 			howEnded(err))}
-}
-
-func (r *ray) close() error {
-	err := r.conn.Close()
-	r.wg.Wait()
-	return err
 }

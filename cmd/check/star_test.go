@@ -3,11 +3,8 @@ package check
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,47 +48,26 @@ func TestLateRankKeepsUp(t *testing.T) {
 	})
 }
 
-// TestMailbox: a mailbox returns its messages in order, before errNothing or the error of its end, and takes no more
-// than mostAhead.
-func TestMailbox(t *testing.T) {
-	over := make(chan struct{})
-	close(over)
-	b := newMailbox[int]()
-	_, err := b.take(over)
-	require.Equal(t, errNothing, err)
-	var text strings.Builder
-	for i := range mostAhead {
-		fmt.Fprintln(&text, i)
-	}
-	b.fill(strings.NewReader(text.String()))
-	for i := range mostAhead {
-		m, err := b.take(over)
-		require.NoError(t, err)
-		require.Equal(t, i, m)
-	}
-	require.Zero(t, cap(b.list), "an empty mailbox takes no memory")
-	_, err = b.take(nil)
-	require.Equal(t, io.EOF, err)
-
-	b = newMailbox[int]()
-	b.fill(strings.NewReader(text.String() + "1\n2\n"))
-	for range mostAhead {
-		_, err := b.take(nil)
-		require.NoError(t, err)
-	}
-	_, err = b.take(nil)
-	require.EqualError(t, err, "it says more than it should")
-
+// TestTalkative: a rank that says more than mostAhead messages that nobody waits for is lost, and what it said before
+// is heard.
+func TestTalkative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newMailbox[int]()
-		r, w := io.Pipe()
-		go b.fill(r)
-		go func() { time.Sleep(time.Minute); fmt.Fprintln(w, 7); w.Close() }()
-		m, err := b.take(t.Context().Done())
-		require.NoError(t, err)
-		require.Equal(t, 7, m)
-		_, err = b.take(nil)
-		require.Equal(t, io.EOF, err)
+		near, far := net.Pipe()
+		s := &spoke{wire: newWire(near)}
+		go func() {
+			enc := json.NewEncoder(far)
+			for seq := 1; enc.Encode(message{Seq: seq}) == nil; seq++ {
+			}
+		}()
+		synctest.Wait()
+		for seq := range mostAhead {
+			m, lost := s.receive(canceled(t))
+			require.Nil(t, lost)
+			require.Equal(t, seq+1, m.Seq)
+		}
+		_, lost := s.receive(canceled(t))
+		require.Equal(t, &loss{Why: "its connection broke (it says more than it should)"}, lost)
+		require.NoError(t, s.close())
 	})
 }
 
@@ -108,8 +84,8 @@ func TestStoppedAnswers(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.LessOrEqual(t, packetOf(conn).payload, smallSegment)
-	s := &spoke{conn: conn, enc: json.NewEncoder(conn)}
-	require.NoError(t, s.say(answer{}))
+	s := &spoke{wire: &wire{Conn: conn, enc: json.NewEncoder(conn)}}
+	require.NoError(t, s.say(message{}))
 	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(time.Millisecond) {
 		if known, yes := acknowledges(conn, 0); known && yes {
 			break

@@ -1,62 +1,10 @@
 package check
 
 import (
-	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// Two hosts, which no third is compared with, are judged by their two directions and by the interfaces.
-func TestTwoHosts(t *testing.T) {
-	slow := func(a, b byte) fakeLink {
-		l := healthy(a, b)
-		if a == 1 {
-			l.rate /= 8
-		}
-		return l
-	}
-	for _, c := range []struct {
-		name  string
-		link  func(a, b byte) fakeLink
-		speed string // of the interfaces, in Mbit/s
-		want  string
-		says  string
-	}{
-		{"well", healthy, "100\n", "", ""},
-		{"an interface that does not say", healthy, "-1\n", "", ""},
-		{"a slow way", slow, "", "slow-link host a, eth0 to host b, eth0", "by 4 streams at most, the other way 0.0"},
-		{"slow both ways", healthy, "10000\n",
-			"slow-link host a, eth0 to host b, eth0, slow-link host b, eth0 to host a, eth0", "its interfaces are set to 1.25"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				jobs := fakeCluster(2, c.link)
-				for i, j := range jobs {
-					h := newFakeHost(i)
-					h.files["sys/class/net/eth0/speed"] = c.speed
-					m := h.machine()
-					j.machine.FS = m.FS
-				}
-				r, errs := runAll(t, jobs, config{Stages: []stage{networkStage()}})
-				time.Sleep(time.Minute) // for what is still under way
-				require.Equal(t, []error{nil, nil}, errs)
-				named := codes(r)
-				slices.Sort(named)
-				require.Equal(t, c.want, strings.Join(named, ", "), "%v", r.Findings)
-				if c.says != "" {
-					require.Contains(t, r.Findings[0].Text, c.says)
-					require.Equal(t, degraded, r.Verdict)
-				}
-				require.Len(t, r.Maps(), 2)
-				require.Less(t, r.Took, 12.5)
-			})
-		})
-	}
-}
 
 // TestTwoHostsJudged: a slow single stream is no finding if several streams are quick, nor is the speed that a virtual
 // interface claims.

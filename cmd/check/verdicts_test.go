@@ -138,21 +138,20 @@ func TestVerdicts(t *testing.T) {
 	}
 	states("well")
 	states("memory", func(s *nvml.State) {
-		s.Now.Uncorrected, s.Rows.Failed, s.Rows.Pending, s.Pages.Pending, s.MIG = 1, nvml.On, nvml.On, nvml.On, nvml.On
+		s.Uncorrected, s.NoSpare, s.Rows.Pending, s.Pages.Pending, s.MIG = 1, nvml.On, nvml.On, nvml.On, nvml.On
 	})
 	states("slowed", func(s *nvml.State) {
-		s.Slowed = nvml.HWSlowdown | nvml.HWThermal | nvml.SWThermal | nvml.PowerBrake | nvml.SyncBoost
+		s.Slowed = nvml.HWSlowdown | nvml.HWThermal | nvml.SWThermal | nvml.PowerBrake | 0x10 // of which the last is no fault
 	})
 	states("settings", func(s *nvml.State) { s.ECC, s.Persistence = nvml.Off, nvml.Off })
 	states("unknown", func(s *nvml.State) {
-		s.ECC, s.Persistence, s.Now.Uncorrected, s.PCIe.Width = nvml.Unknown, nvml.Unknown, -1, -1
+		s.ECC, s.Persistence, s.Uncorrected, s.PCIe.Width = nvml.Unknown, nvml.Unknown, -1, -1
 	})
 	states("links", func(s *nvml.State) {
-		s.Links[3].Active, s.Links[3].Errors.Recovery, s.Links[4].Errors.Recovery = false, 2, -1
-		s.Links[0].Errors, s.Links[1].Errors.Replay, s.Links[5].Errors.CRCData = nvml.Errors{Replay: 400, CRCFlit: 300,
-			CRCData: 200}, 50, 50
+		s.Links[3].Active, s.Links[3].Recovery = false, 2
+		s.Links[0].Errors, s.Links[1].Errors, s.Links[5].Errors = 900, 50, 50
 	})
-	states("links that repair less", func(s *nvml.State) { s.Links[0].Errors.Replay = 999 })
+	states("links that repair less", func(s *nvml.State) { s.Links[0].Errors = 999 })
 	states("PCIe", func(s *nvml.State) { s.PCIe.Width, s.PCIe.GenerationMax = 8, 3 })
 	say("state: lost", judgeState, config{}, by("GPU state", "GPU 1: lost", "", "fallen"))
 	say("state: links of a board that uses 12", judgeState, config{}, by("GPU state", "GPU 0: NVLinks", "", 18, 18),

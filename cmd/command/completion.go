@@ -116,7 +116,7 @@ func candidates(words []string) []string {
 	case i < 0:
 		return nil
 	case strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
-		found := matching("-"+strings.TrimLeft(word, "-"), helpFlags(commands[i].help))
+		found := matching("-"+strings.TrimLeft(word, "-"), helpFlags(commands[i].whole()))
 		for k := range found {
 			if strings.HasPrefix(word, "--") { // a user who writes two dashes gets two
 				found[k] = "-" + found[k]

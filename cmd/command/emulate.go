@@ -35,25 +35,7 @@ scripts/cuda-kit builds the libraries, and bin/nvcc in front of clang. Programs
 compiled by NVIDIA's nvcc need PTX in them, such as by -gencode
 arch=compute_90,code=compute_90, and -cudart shared.
 
-  -g N             GPUs (default 1)
-  -gpu KIND        their kind: v100, t4, a100, l4, h100 or h200. Without it they
-                   are small ones of capability 9.0, which is quickest
-  -seeds N         run the program N times, each with another order of
-                   threads, stores and copies (default 1)
-  -seed N          the first seed (default 0)
-  -shrink          make the schedule of each failure short, by up to 400 more
-                   runs for each: which few decisions of a seed it needs
-  -kit FOLDER      what scripts/cuda-kit has built (default: what the sources
-                   here or above build, or one beside ringo or in build/cuda)
-  -time D          end the program after this time (default: never)
-  -wait D          how long a call of NCCL may wait while nothing moves on any
-                   GPU (default 1m), unless RINGO_TIMEOUT is set; a program that
-                   calls no driver for ten times as long is ended
-  -allow CALL=ERROR
-                   take a failed call for right, such as cudaMalloc=*; * stands
-                   for any call or any error. May be repeated
-  -json            print a report as JSON, version 1; what the program prints
-                   goes to standard error
+{g gpu seeds seed shrink kit time wait allow json}
 
 Exit status: 0 if the program's was 0 and nothing was found, 2 for a mistake in
 the command line, 1 otherwise.
@@ -77,16 +59,24 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	var e emulation
 	fs := flags("emulate")
 	e.GPUs, e.Seeds, e.wait = 1, 1, time.Minute
-	gpusFlag(fs, &e.GPUs, 1, "g")
-	kindFlag(fs, &e.Kind, "gpu")
-	cli.Int(fs, &e.Seeds, 1, mostSeeds, "at least 1, and at most a million seeds", "seeds")
-	fs.Uint64Var(&e.First, "seed", 0, "")
-	fs.BoolVar(&e.Shrink, "shrink", false, "")
-	fs.Var(&e.allow, "allow", "")
-	fs.StringVar(&e.kit, "kit", "", "")
-	cli.Duration(fs, &e.wait, cli.Moment, "wait")
-	cli.Duration(fs, &e.limit, 0, "time")
-	asJSON := fs.Bool("json", false, "")
+	gpusFlag(fs, &e.GPUs, 1, "g `N` GPUs (default 1)")
+	kindFlag(fs, &e.Kind, "gpu `KIND` their kind: v100, t4, a100, l4, h100 or h200. Without it they are "+
+		"small ones of capability 9.0, which is quickest")
+	cli.Int(fs, &e.Seeds, 1, mostSeeds, "at least 1, and at most a million seeds",
+		"seeds `N` run the program N times, each with another order of threads, stores and copies (default 1)")
+	fs.Uint64Var(&e.First, "seed", 0, "`N` the first seed (default 0)")
+	fs.BoolVar(&e.Shrink, "shrink", false, "make the schedule of each failure short, by up to 400 more runs "+
+		"for each: which few decisions of a seed it needs")
+	fs.Var(&e.allow, "allow", "`CALL=ERROR` take a failed call for right, such as cudaMalloc=*; * stands for "+
+		"any call or any error. May be repeated")
+	fs.StringVar(&e.kit, "kit", "", "`FOLDER` what scripts/cuda-kit has built (default: what the sources here "+
+		"or above build, or one beside ringo or in build/cuda)")
+	cli.Duration(fs, &e.wait, cli.Moment, "wait `D` how long a call of NCCL may wait while nothing moves on "+
+		"any GPU (default 1m), unless RINGO_TIMEOUT is set; a program that calls no driver for ten times as long is "+
+		"ended")
+	cli.Duration(fs, &e.limit, 0, "time `D` end the program after this time (default: never)")
+	asJSON := fs.Bool("json", false, "print a report as JSON, version 1; what the program prints goes to "+
+		"standard error")
 	program, err := cli.ParseFirst(fs, args)
 	if err != nil {
 		return err

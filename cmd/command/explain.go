@@ -163,16 +163,22 @@ func (e *explanation) print() error {
 	fmt.Fprintf(w, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
 	if ch.Blocks > 0 {
 		fmt.Fprintf(w, "blocks:    up to %d of a GPU: %s\n", ch.Blocks, ch.WhyBlocks)
-		if ch.Bulk {
-			fmt.Fprintln(w, "moves:     by bulk copies")
-		}
+	}
+	switch {
+	case ch.Lingers:
+		fmt.Fprintln(w, "moves:     by bulk copies, in a kernel that it shares with calls just before and after")
+	case ch.Bulk:
+		fmt.Fprintln(w, "moves:     by bulk copies")
+	}
+	if ch.Phases > 0 {
+		fmt.Fprintf(w, "phases:    %d kernels one after the other, inside hosts and across\n", ch.Phases)
 	}
 	if len(ch.Others) > 0 {
 		fmt.Fprintf(w, "others:    %s (-algo)\n", strings.Join(ch.Others, ", "))
 	}
 	e.alternatives()
 	if ch.Schedule == nil {
-		fmt.Fprintln(w, "steps:     none; one kernel or copy engines do it at once")
+		fmt.Fprintf(w, "steps:     none, but: %s\n", ch.Carrier)
 		return nil
 	}
 	if err := e.schedule(ch.Schedule); err != nil || ch.Then == nil {
@@ -200,7 +206,14 @@ func (e *explanation) alternatives() {
 	if len(list) == 0 || list[0].Time == 0 {
 		return
 	}
-	fmt.Fprintf(e.w, "model:     %s\n", e.ch.Model())
+	fmt.Fprintf(e.w, "model:     %s", e.ch.Model())
+	switch at := e.ch.Modelled; {
+	case at > 0 && at != e.ch.Bytes:
+		fmt.Fprintf(e.w, ", at %s", e.size(at))
+	case at == 0 && e.ch.Algo != e.q.algo:
+		fmt.Fprint(e.w, "; the choice is by measurement, which goes before")
+	}
+	fmt.Fprintln(e.w)
 	var took float64
 	for _, a := range list {
 		if a.Chosen {

@@ -16,9 +16,13 @@ type explainReport struct {
 	Because      string        `json:"because"`
 	Blocks       int           `json:"blocks,omitempty"`
 	WhyBlocks    string        `json:"why_blocks,omitempty"`
+	Carrier      string        `json:"carrier"`
 	Bulk         bool          `json:"bulk,omitempty"`
+	Lingers      bool          `json:"lingers,omitempty"`
+	Phases       int           `json:"phases,omitempty"`
 	Others       []string      `json:"others,omitempty"`
 	Model        string        `json:"model,omitempty"`
+	Modelled     int64         `json:"modelled,omitempty"` // the size for which the model has chosen; 0 if it has not
 	Alternatives []alternative `json:"alternatives,omitempty"`
 	Differences  []difference  `json:"differences,omitempty"`
 	Schedules    []scheduleOf  `json:"schedules,omitempty"` // carried out one after the other
@@ -62,8 +66,9 @@ func (e *explanation) report() *explainReport {
 	r := &explainReport{
 		Schema: "ringo-explain/1", Collective: e.q.Name, Ranks: e.q.ranks, NodeRanks: e.q.node, Size: e.bytes,
 		Type: e.q.typ.String(), GPU: e.q.gpus != nil,
-		Algorithm: ch.Algo, Because: ch.Reason, Blocks: ch.Blocks, WhyBlocks: ch.WhyBlocks, Bulk: ch.Bulk, Others: ch.Others,
-		Model: ch.Model(),
+		Algorithm: ch.Algo, Because: ch.Reason, Blocks: ch.Blocks, WhyBlocks: ch.WhyBlocks, Carrier: ch.Carrier,
+		Bulk: ch.Bulk, Lingers: ch.Lingers, Phases: ch.Phases, Others: ch.Others,
+		Model: ch.Model(), Modelled: int64(ch.Modelled) * int64(e.q.Kind.Shares(e.q.ranks)),
 	}
 	for _, a := range ch.Alternatives() {
 		r.Alternatives = append(r.Alternatives, alternative{a.Algo, a.Time * 1e6, a.Chosen})

@@ -32,10 +32,7 @@ Examples
   ringo info -device emu
   ringo info -quick -json - | jq .gpu.devices
 
-  -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated
-  -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
-  -quick         do not try the transports
-  -json FILE     save what was found as JSON; - writes it here instead of text
+{device iface quick json}
 `
 
 // An inventory is the findings of info, as JSON. Each finding is also printed to w at once.
@@ -97,9 +94,11 @@ type transportTest struct {
 
 func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("info")
-	iface, quick, device := fs.String("iface", "", ""), fs.Bool("quick", false, ""), "auto"
-	cli.Word(fs, &device, "device", []string{"auto", "cuda", "emu"}, "device")
-	file := fs.String("json", "", "")
+	iface, quick, device := fs.String("iface", "", "`NAME` as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = "+
+		"exact"), fs.Bool("quick", false, "do not try the transports"), "auto"
+	cli.Word(fs, &device, "device", []string{"auto", "cuda", "emu"}, "device `D` auto: GPUs if there is a "+
+		"driver; cuda: insist; emu: emulated")
+	file := fs.String("json", "", "`FILE` save what was found as JSON; - writes it here instead of text")
 	rest, err := cli.Parse(fs, args)
 	if err != nil {
 		return err

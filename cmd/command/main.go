@@ -25,7 +25,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// A command is a subcommand. Its help explains every flag. run gets the arguments after its name.
+// A command is a subcommand. Its help is a text for cli.HelpError. run gets the arguments after its name.
 type command struct {
 	name, what, help string
 	run              func(ctx context.Context, args []string, stdout, stderr io.Writer) error
@@ -127,19 +127,32 @@ func helpAll(name string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return noCommand(err, stderr)
 	}
-	fmt.Fprint(stdout, c.help)
+	fmt.Fprint(stdout, c.whole())
 	return 0
 }
 
-// briefs are the helps of commands whose whole help is too long for a screen.
-var briefs = map[string]string{"bench": benchBrief, "ptx": ptxBrief, "why": whyBrief}
+// whole returns the whole help of the command.
+func (c command) whole() string { return c.explain(false) }
 
-// brief is what the command prints for -h: at most 40 lines.
-func (c command) brief() string {
-	if short, ok := briefs[c.name]; ok {
-		return short
+// explain returns the help with the flags that the command defines.
+func (c command) explain(brief bool) string {
+	err := c.run(context.Background(), []string{"-h"}, io.Discard, io.Discard)
+	if asked, ok := errors.AsType[*cli.HelpError](err); ok {
+		return asked.Help(c.help, brief)
 	}
 	return c.help
+}
+
+// mostHelp is the most lines that a command prints for -h: a screen.
+const mostHelp = 40
+
+// brief returns what the command prints for -h.
+func (c command) brief() string {
+	whole := c.whole()
+	if strings.Count(whole, "\n") <= mostHelp {
+		return whole
+	}
+	return c.explain(true) + fmt.Sprintf("\"ringo help %s all\" says more.\n", c.name)
 }
 
 // report turns the error of a command into its message and exit status.

@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -73,15 +78,21 @@ func TestHelp(t *testing.T) {
 			require.Contains(t, stdout, "Example")
 			require.LessOrEqual(t, strings.Count(stdout, "\n"), 40, "a screen: %q", args)
 		}
-		whole, _, _ := strings.Cut(c.help, "\nExample")
+		var asked *cli.HelpError
+		if errors.As(c.run(t.Context(), []string{"-h"}, io.Discard, io.Discard), &asked) {
+			asked.Flags.VisitAll(func(f *flag.Flag) {
+				require.True(t, f.Usage == "" || slices.Contains(helpFlags(c.whole()), "-"+f.Name), "%s -%s", c.name, f.Name)
+			})
+		}
+		whole, _, _ := strings.Cut(c.whole(), "\nExample")
 		require.Empty(t, helpFlags(whole), "%s: examples come before flags", c.name)
 		for _, f := range helpFlags(c.brief()) {
-			require.Contains(t, helpFlags(c.help), f, c.name)
+			require.Contains(t, helpFlags(c.whole()), f, c.name)
 		}
 		code, stdout, _ := ringoHere("help", c.name, "all")
 		require.Zero(t, code)
-		require.Equal(t, c.help, stdout)
-		for _, line := range strings.Split(c.help, "\n") {
+		require.Equal(t, c.whole(), stdout)
+		for _, line := range strings.Split(c.whole(), "\n") {
 			require.LessOrEqual(t, len(line), 80, line)
 		}
 	}

@@ -38,16 +38,7 @@ Examples
   ringo bench allreduce -np 4 -e 1M -trace t.json && ringo play -trace t.json
   go run ./examples/schedule play allreduce -algo star
 
-  -o FILE        write the page, one file that needs no network, and no more
-  -addr A        serve it at this address (default 127.0.0.1:0, any free port)
-  -np N          ranks, 2 to 64 (default 8)
-  -algo A        algorithm (default ring, or the collective's first)
-  -node N        ranks of a node (default: the net's own)
-  -s SIZE        bytes of the larger buffer of a rank (default 1M)
-  -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
-  -net NET       links of the model's clock, as for ringo sim (default shm)
-  -trace FILE    lay a trace of ringo bench -trace over the model's clock;
-                 without a COLLECTIVE the page begins with its last call
+{o addr np algo node s r net trace}
 
 Collectives: allreduce (default), reduce, broadcast, allgather, reducescatter,
 alltoall, gather, scatter. A program that defines algorithms of its own and is
@@ -56,22 +47,29 @@ the command for them (examples/schedule) has them in its page.
 
 func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("play")
-	file, addr, algo, links := fs.String("o", "", ""), "127.0.0.1:0", "", "shm"
+	file, addr, algo, links := fs.String("o", "", "`FILE` write the page, one file that needs no network, and "+
+		"no more"), "127.0.0.1:0", "", "shm"
 	ranks, root, node, size := 8, 0, 0, int64(1<<20)
 	cli.Var(fs, func(text string) (err error) { addr, err = cli.Address(text); return err },
-		func() string { return addr }, "addr")
-	cli.Int(fs, &ranks, 2, play.Most, fmt.Sprintf("2 to %d ranks", play.Most), "np")
-	cli.Int(fs, &root, 0, play.Most-1, "a rank", "r")
-	cli.Int(fs, &node, 0, play.Most, fmt.Sprintf("1 to %d ranks of a node, or 0 for the net's own", play.Most), "node")
+		func() string { return addr }, "addr `A` serve it at this address (default 127.0.0.1:0, any free "+
+			"port)")
+	cli.Int(fs, &ranks, 2, play.Most, fmt.Sprintf("2 to %d ranks", play.Most), "np `N` ranks, 2 to 64 "+
+		"(default 8)")
+	cli.Int(fs, &root, 0, play.Most-1, "a rank", "r `ROOT` root of broadcast, reduce, gather, scatter (default "+
+		"0)")
+	cli.Int(fs, &node, 0, play.Most, fmt.Sprintf("1 to %d ranks of a node, or 0 for the net's own", play.Most),
+		"node `N` ranks of a node (default: the net's own)")
 	cli.Var(fs, func(text string) error {
 		if algo = text; text == "" { // setUp knows algorithms that communicators do not
 			return cli.Unknown("algorithm", text, ringo.Algorithms())
 		}
 		return nil
-	}, func() string { return algo }, "algo")
-	sizeFlag(fs, &size, "s")
-	cli.Word(fs, &links, "net", slices.Sorted(maps.Keys(sim.Presets)), "net")
-	traced := fs.String("trace", "", "")
+	}, func() string { return algo }, "algo `A` algorithm (default ring, or the collective's first)")
+	sizeFlag(fs, &size, "s `SIZE` bytes of the larger buffer of a rank (default 1M)")
+	cli.Word(fs, &links, "net", slices.Sorted(maps.Keys(sim.Presets)), "net `NET` links of the model's "+
+		"clock, as for ringo sim (default shm)")
+	traced := fs.String("trace", "", "`FILE` lay a trace of ringo bench -trace over the model's clock; "+
+		"without a COLLECTIVE the page begins with its last call")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err

@@ -29,17 +29,15 @@ Examples
   ringo bench allreduce -b 1M -e 1M -trace steps.json
   ringo plot -o steps.svg steps.json
 
-  -o FILE        what to write: .svg, or of reports .html
-  -title TEXT    above it all
-  -call N        of a trace: the collective with this number (default: the last
-                 one that all ranks have steps of)
+{o title call}
 `
 
 func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("plot")
-	out, call := fs.String("o", "", ""), 0
-	title := fs.String("title", "", "")
-	cli.Int(fs, &call, 0, math.MaxInt32, "the number of a collective, or 0 for the last", "call")
+	out, call := fs.String("o", "", "`FILE` what to write: .svg, or of reports .html"), 0
+	title := fs.String("title", "", "`TEXT` above it all")
+	cli.Int(fs, &call, 0, math.MaxInt32, "the number of a collective, or 0 for the last",
+		"call `N` of a trace: the collective with this number (default: the last one that all ranks have steps of)")
 	files, err := cli.Parse(fs, args)
 	if err != nil {
 		return err

@@ -29,25 +29,13 @@ Examples
   ringo probe -d all -o sum,max -k 2,8 -b 64M,1G -json h200.json
   ringo probe -device emu -d all -o all
 
-  -device D      cuda, or emu: an emulated GPU, on which results are real and
-                 times mean nothing (default cuda)
-  -gpu N         which one (default 0)
+{device gpu}
 
 What
-  -d TYPE,...    element types (default float32,bfloat16)
-  -o OP,...      sum prod max min avg bitand bitor bitxor premulsum(NUMBER)
-                 (default sum)
-  -k N,...       how many sources, 1 to 8 (default 1,2,3,4,8)
-  -b SIZE,...    bytes of each source (default 1G, 4K on emu)
-  -first 0|1     measure first uses, in processes of their own (default 1; 0 on
-                 emu)
+{d o k b first}
 
 How
-  -reps N        repetitions; medians count (default 7)
-  -launch-peer LIB
-                 launch from C in turn with Go; LIB is made of
-                 bench/device/testdata/launch.c, which says how
-  -json FILE     save a report
+{reps launch-peer json}
 
 Exit status: 0 if every result was right, 2 for a mistake in the command line, 1
 otherwise.
@@ -58,22 +46,28 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	cfg := device.Config{Repetitions: 7, Types: []kernels.DataType{kernels.Float32, kernels.BFloat16},
 		Ops: []kernels.RedOp{kernels.Sum}, Sources: []int{1, 2, 3, 4, 8}}
 	where, first := "cuda", ""
-	cli.Word(fs, &where, "device", []string{"cuda", "emu"}, "device")
-	cli.Int(fs, &cfg.Ordinal, 0, 1023, "the number of a GPU, from 0 on", "gpu")
-	cli.Var(fs, func(s string) error { return probeTypes(&cfg, s) }, func() string { return "" }, "d")
-	cli.Var(fs, func(s string) error { return parseOps(&cfg, s) }, func() string { return "" }, "o")
+	cli.Word(fs, &where, "device", []string{"cuda", "emu"}, "device `D` cuda, or emu: an emulated GPU, on "+
+		"which results are real and times mean nothing (default cuda)")
+	cli.Int(fs, &cfg.Ordinal, 0, 1023, "the number of a GPU, from 0 on", "gpu `N` which one (default 0)")
+	cli.Var(fs, func(s string) error { return probeTypes(&cfg, s) }, func() string { return "" },
+		"d `TYPE,...` element types (default float32,bfloat16)")
+	cli.Var(fs, func(s string) error { return parseOps(&cfg, s) }, func() string { return "" },
+		"o `OP,...` sum prod max min avg bitand bitor bitxor premulsum(NUMBER) (default sum)")
 	cli.List(fs, &cfg.Sources, func(text string) (int, error) {
 		k, err := strconv.Atoi(text)
 		if err != nil || k < 1 || k > 8 {
 			return 0, errors.New("want numbers from 1 to 8, such as 1,2,8")
 		}
 		return k, nil
-	}, strconv.Itoa, "k")
-	sizesFlag(fs, &cfg.Sizes, "b")
-	cli.Word(fs, &first, "value", []string{"0", "1"}, "first")
-	cli.Int(fs, &cfg.Repetitions, 1, 10_000, "1 to 10000 repetitions", "reps")
-	fs.StringVar(&cfg.LaunchPeer, "launch-peer", "", "")
-	file := fs.String("json", "", "")
+	}, strconv.Itoa, "k `N,...` how many sources, 1 to 8 (default 1,2,3,4,8)")
+	sizesFlag(fs, &cfg.Sizes, "b `SIZE,...` bytes of each source (default 1G, 4K on emu)")
+	cli.Word(fs, &first, "value", []string{"0", "1"}, "first `0|1` measure first uses, in processes of "+
+		"their own (default 1; 0 on emu)")
+	cli.Int(fs, &cfg.Repetitions, 1, 10_000, "1 to 10000 repetitions", "reps `N` repetitions; medians count "+
+		"(default 7)")
+	fs.StringVar(&cfg.LaunchPeer, "launch-peer", "", "`LIB` launch from C in turn with Go; LIB is made of "+
+		"bench/device/testdata/launch.c, which says how")
+	file := fs.String("json", "", "`FILE` save a report")
 	child := fs.Bool("first-use-of", false, "") // hidden: measures a first use; see device.Config.FirstUse
 	names, err := cli.Parse(fs, args)
 	if err != nil {

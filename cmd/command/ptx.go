@@ -25,13 +25,13 @@ of threads and stores, and reports what is wrong: races within a block, across
 blocks and across GPUs, bad addresses, reads of what nothing wrote, deadlocks,
 barriers that not all threads reach, wrong results. It needs no GPU. A race is
 found even if it did no harm: it suffices that nothing orders the two accesses.
-Each finding comes with the shortest schedule that was found for it. Compile
-with "nvcc -ptx -lineinfo" or "clang++ -S -gline-tables-only" to have it name
-lines of the source.
-
-What PTX does not promise is a race, also where hardware happens to keep it. A
-fence, a release and an acquire need a scope that holds both threads: between
-two GPUs .sys, which is __threadfence_system and not __threadfence.
+|Each finding comes with the shortest schedule that was found for it. Compile
+|with "nvcc -ptx -lineinfo" or "clang++ -S -gline-tables-only" to have it name
+|lines of the source.
+|
+|What PTX does not promise is a race, also where hardware happens to keep it. A
+|fence, a release and an acquire need a scope that holds both threads: between
+|two GPUs .sys, which is __threadfence_system and not __threadfence.
 
 Examples
   ringo ptx check add.ptx -block 64 -buf 'x=f32[64]:i' -buf 'y=f32[64]:1' \
@@ -39,79 +39,31 @@ Examples
   ringo ptx check ring.ptx -g 4 -buf 'x=f32[256]:rank' -buf 'flag=u32[1]:0' \
     -arg x -arg 'x@((rank+1)%gpus)' -arg 'flag@((rank+1)%gpus)'
 
-What to run
-  -g N             GPUs (default 1)
-  -buf NAME=TYPE[COUNT]:CONTENTS
-                   memory of this name on every GPU; without :CONTENTS nothing
-                   is written to it. Repeat it for more
-  -kernel K        a kernel; the flags -grid, -block, -shared, -cooperative,
-                   -arg and -on that follow are its launch's. Repeat it for
-                   launches one after the other. Not needed if FILE has one
-  -grid X,Y,Z      blocks (default 1)
-  -block X,Y,Z     threads of a block (default 32)
-  -shared BYTES    dynamic shared memory of a block (default 0)
-  -cooperative     all blocks are resident at once, or it is an error
-  -arg VALUE       the next argument, by the type that the kernel declares
-  -on GPU,...      only these GPUs launch it (default all)
-  -want NAME=CONTENTS
-                   what a buffer has to hold in the end; or NAME@GPU=...
+|What to run
+{g buf kernel grid block}
+|{shared cooperative}
+{arg}
+|{on}
+{want}
 
-Values are expressions of numbers, + - * / % and parentheses, with
+VALUE and CONTENTS are expressions of numbers, + - * / % and parentheses, with
   rank, gpus       the number of the GPU, and how many there are
   NAME, NAME@GPU   the address of a buffer on this GPU, or on another
-  pick(A,B,...)    the value with the number of the GPU
-  TYPE:VALUE       a value of another type than declared
-  {V,V,...}        a struct; numbers in it need a TYPE, NAME@* is the addresses
-                   of a buffer on all GPUs
-Contents are such expressions too, with i, the number of the element; several
-with commas between them are repeated. Types are u8 to u64, s8 to s64, f16,
-bf16, e4m3, e5m2, f32, f64, and ptr, an address.
-
-How
-  -seeds N         how many seeds (default 100)
-  -seed N          the first one (default 0); -seed N -seeds 1 runs one again
-  -link LINK       what joins the GPUs: nvlink, pcie, which tears lines of 128
-                   bytes, or none (default nvlink)
-  -sms N           multiprocessors of a GPU (default 8): with few not all
-                   blocks are resident at once
-  -steps N         instructions of all threads after which a run is said to have
-                   no end (default 20 million, or more for many threads)
-  -time D          give up after this time (default 5m)
-  -json            print a report as JSON, version 1
+|  pick(A,B,...)    the value with the number of the GPU
+|  TYPE:VALUE       a value of another type than declared
+|  {V,V,...}        a struct; numbers in it need a TYPE, NAME@* is the addresses
+|                   of a buffer on all GPUs
+|Contents are such expressions too, with i, the number of the element; several
+|with commas between them are repeated. Types are u8 to u64, s8 to s64, f16,
+|bf16, e4m3, e5m2, f32, f64, and ptr, an address.
+|
+|How
+{seeds}
+|{seed link sms steps time}
+{json}
 
 Exit status: 0 if nothing was found under all seeds, 2 for a mistake in the
 command line, 1 otherwise.
-`
-
-// ptxBrief is what "ringo ptx -h" prints.
-const ptxBrief = `usage: ringo ptx check FILE [flags]
-
-Runs kernels of a PTX file on emulated GPUs under many seeds, each another order
-of threads and stores, and reports races within a block, across blocks and
-across GPUs, bad addresses, deadlocks and wrong results. It needs no GPU.
-
-Examples
-  ringo ptx check add.ptx -block 64 -buf 'x=f32[64]:i' -buf 'y=f32[64]:1' \
-    -arg x -arg y -arg 64 -want x=i+1
-  ringo ptx check ring.ptx -g 4 -buf 'x=f32[256]:rank' -buf 'flag=u32[1]:0' \
-    -arg x -arg 'x@((rank+1)%gpus)' -arg 'flag@((rank+1)%gpus)'
-
-  -g N             GPUs (default 1)
-  -buf NAME=TYPE[COUNT]:CONTENTS
-                   memory of this name on every GPU
-  -kernel K        which kernel; not needed if FILE has one
-  -grid X,Y,Z      blocks (default 1)
-  -block X,Y,Z     threads of a block (default 32)
-  -arg VALUE       the next argument, by the type that the kernel declares
-  -want NAME=CONTENTS
-                   what a buffer has to hold in the end
-  -seeds N         how many seeds (default 100)
-  -json            print a report as JSON
-
-VALUE and CONTENTS are expressions of numbers with rank (of the GPU), gpus, i
-(of the element), NAME (a buffer's address) and NAME@GPU.
-Exit status: 0 if nothing was found under all seeds.
-"ringo help ptx all" explains every flag and all of the expressions.
 `
 
 func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -119,14 +71,17 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	fs := flags("ptx")
 	launchFlags(fs, &c)
 	c.GPUs, c.Seeds, c.Link, c.SMs = 1, 100, "nvlink", 8
-	limit, asJSON := 5*time.Minute, fs.Bool("json", false, "")
-	cli.Int(fs, &c.GPUs, 1, 16, "1 to 16 GPUs", "g")
-	cli.Int(fs, &c.Seeds, 1, mostSeeds, "1 to a million seeds", "seeds")
-	fs.Uint64Var(&c.First, "seed", 0, "")
-	cli.Word(fs, &c.Link, "link", []string{"nvlink", "pcie", "none"}, "link")
-	cli.Int(fs, &c.SMs, 1, 1024, "1 to 1024 multiprocessors", "sms")
-	fs.Uint64Var(&c.Instructions, "steps", 0, "")
-	cli.Duration(fs, &limit, cli.Moment, "time")
+	limit, asJSON := 5*time.Minute, fs.Bool("json", false, "print a report as JSON, version 1")
+	cli.Int(fs, &c.GPUs, 1, 16, "1 to 16 GPUs", "g `N` GPUs (default 1)")
+	cli.Int(fs, &c.Seeds, 1, mostSeeds, "1 to a million seeds", "seeds `N` how many seeds (default 100)")
+	fs.Uint64Var(&c.First, "seed", 0, "`N` the first one (default 0); -seed N -seeds 1 runs one again")
+	cli.Word(fs, &c.Link, "link", []string{"nvlink", "pcie", "none"}, "link `LINK` what joins the GPUs: "+
+		"nvlink, pcie, which tears lines of 128 bytes, or none (default nvlink)")
+	cli.Int(fs, &c.SMs, 1, 1024, "1 to 1024 multiprocessors", "sms `N` multiprocessors of a GPU (default 8): "+
+		"with few not all blocks are resident at once")
+	fs.Uint64Var(&c.Instructions, "steps", 0, "`N` instructions of all threads after which a run is said to "+
+		"have no end (default 20 million, or more for many threads)")
+	cli.Duration(fs, &limit, cli.Moment, "time `D` give up after this time (default 5m)")
 	names, err := cli.Parse(fs, args)
 	switch {
 	case err != nil:
@@ -192,7 +147,9 @@ func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 		}
 		return &c.Launches[len(c.Launches)-1]
 	}
-	fs.Func("kernel", "", func(s string) error {
+	const kernel = "`K` a kernel, not needed if FILE has one; the flags -grid, -block, -shared, -cooperative, -arg " +
+		"and -on that follow are its launch's. Repeat it for launches one after the other"
+	fs.Func("kernel", kernel, func(s string) error {
 		if len(c.Launches) == 1 && c.Launches[0].Kernel == "" { // flags before the first -kernel are for it
 			c.Launches[0].Kernel = s
 			return nil
@@ -200,24 +157,26 @@ func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 		c.Launches = append(c.Launches, newLaunch(s))
 		return nil
 	})
-	fs.Func("grid", "", func(s string) error { return parseExtents(s, &open().Grid) })
-	fs.Func("block", "", func(s string) error { return parseExtents(s, &open().Block) })
-	fs.Func("shared", "", func(s string) (err error) {
+	fs.Func("grid", "`X,Y,Z` blocks (default 1)",
+		func(s string) error { return parseExtents(s, &open().Grid) })
+	fs.Func("block", "`X,Y,Z` threads of a block (default 32)",
+		func(s string) error { return parseExtents(s, &open().Block) })
+	fs.Func("shared", "`BYTES` dynamic shared memory of a block (default 0)", func(s string) (err error) {
 		if open().Shared, err = strconv.Atoi(s); err != nil || open().Shared < 0 || open().Shared > mostShared {
 			return fmt.Errorf("want 0 to %d bytes", mostShared)
 		}
 		return nil
 	})
-	fs.BoolFunc("cooperative", "", func(s string) (err error) {
+	fs.BoolFunc("cooperative", "all blocks are resident at once, or it is an error", func(s string) (err error) {
 		open().Cooperative, err = strconv.ParseBool(s)
 		return err
 	})
-	fs.Func("arg", "", func(s string) error {
+	fs.Func("arg", "`VALUE` the next argument, by the type that the kernel declares", func(s string) error {
 		l := open()
 		l.Args = append(l.Args, s)
 		return nil
 	})
-	fs.Func("on", "", func(s string) error {
+	fs.Func("on", "`GPU,...` only these GPUs launch it (default all)", func(s string) error {
 		l := open()
 		for _, text := range strings.Split(s, ",") {
 			n, err := strconv.Atoi(text)
@@ -228,11 +187,16 @@ func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 		}
 		return nil
 	})
-	for name, list := range map[string]*[]string{"buf": &c.Buffers, "want": &c.Wants} {
-		fs.Func(name, "", func(s string) error {
-			*list = append(*list, s)
-			return nil
-		})
+	fs.Func("buf", "`NAME=TYPE[COUNT]:CONTENTS` memory of this name on every GPU; without :CONTENTS nothing is "+
+		"written to it. Repeat it for more", add(&c.Buffers))
+	fs.Func("want", "`NAME=CONTENTS` what a buffer has to hold in the end; or NAME@GPU=...", add(&c.Wants))
+}
+
+// add returns a function that adds texts to a list.
+func add(list *[]string) func(string) error {
+	return func(text string) error {
+		*list = append(*list, text)
+		return nil
 	}
 }
 

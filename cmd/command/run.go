@@ -25,17 +25,7 @@ running and named. docs/launch.md says more.
 Example
   ringo run -np 4 -- ./train -epochs 3
 
-  -np N          ranks (default 4)
-  -hosts H       have the ranks think that they are on H hosts, in equal blocks
-                 (sets RINGO_HOSTID and NCCL_HOSTID)
-  -restarts N    start a rank that fails again, up to N times (default 0). The
-                 others go on: they Shrink, or close the communicator and open
-                 it again under the same variables, or fail and are started
-                 again too. RINGO_RESTART counts a rank's restarts
-  -grace D       how long the others may go on after the first failure, to end
-                 with messages of their own (default 2s). Those that have gone
-                 on without the failed rank by then (Shrink) have no such end
-  -no-prefix     leave the lines as they are
+{np hosts restarts grace no-prefix}
 
 The exit status is that of the rank which failed first, 128 and the signal's
 number if it was killed, 127 if PROGRAM is not there, 126 if it cannot be
@@ -47,11 +37,16 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	fs := flags("run")
 	n, hosts, restarts := new(int), new(int), new(int)
 	*n, *hosts = 4, 1
-	cli.Int(fs, n, 1, 4096, "1 to 4096 ranks", "np")
-	cli.Int(fs, hosts, 1, 4096, "1 or more hosts, and at most -np", "hosts")
-	cli.Int(fs, restarts, 0, mostSeeds, "0 or more, at most a million", "restarts")
-	grace := durationFlag(fs, 2*time.Second, 0, "grace")
-	bare := fs.Bool("no-prefix", false, "")
+	cli.Int(fs, n, 1, 4096, "1 to 4096 ranks", "np `N` ranks (default 4)")
+	cli.Int(fs, hosts, 1, 4096, "1 or more hosts, and at most -np", "hosts `H` have the ranks think that "+
+		"they are on H hosts, in equal blocks (sets RINGO_HOSTID and NCCL_HOSTID)")
+	cli.Int(fs, restarts, 0, mostSeeds, "0 or more, at most a million", "restarts `N` start a rank that "+
+		"fails again, up to N times (default 0). The others go on: they Shrink, or close the communicator and open "+
+		"it again under the same variables, or fail and are started again too. RINGO_RESTART counts a rank's restarts")
+	grace := durationFlag(fs, 2*time.Second, 0, "grace `D` how long the others may go on after the first "+
+		"failure, to end with messages of their own (default 2s). Those that have gone on without the failed rank by "+
+		"then (Shrink) have no such end")
+	bare := fs.Bool("no-prefix", false, "leave the lines as they are")
 	// Flags after PROGRAM are its own.
 	program, err := cli.ParseFirst(fs, args)
 	switch {

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -38,8 +39,7 @@ Examples
   -d TYPE        element type (default float32)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
   -algo A,...    algorithms to compare; all for every one (default: the one that
-                 would be chosen; where others take less in this model, a line
-                 says which)
+                 takes the least time in this model)
   -parts         what the time is made of (ten runs more)
   -exact         carry out all steps, however many
   -timeout D     give up after this time, such as 30s (default: never)
@@ -167,7 +167,7 @@ type simulation struct {
 	q            question
 	model        sim.Model
 	sizes        []int64
-	algos        []string // those of -algo; none for the one that would be chosen
+	algos        []string // those of -algo; none for the one with the least time
 	parts, exact bool
 	free         int64 // bytes of memory, as the simulation began
 	text         io.Writer
@@ -199,66 +199,39 @@ func (x *simulation) all() error {
 	return nil
 }
 
-// size times the algorithms at one size.
+// size times the algorithms at one size. The one with the least time is chosen.
 func (x *simulation) size(bytes int64) error {
 	ch, err := x.q.choice(bytes)
 	if err != nil {
 		return err
 	}
 	known := append([]string{ch.Algo}, ch.Others...)
-	chosen, err := x.chosen(ch, bytes)
-	if err != nil {
-		return err
-	}
-	var algos []string
-	for _, a := range x.algos {
-		switch a {
+	rows, auto := map[string]*simRow{}, len(x.algos) == 0
+	for _, word := range x.algos {
+		algos := []string{word}
+		switch word {
 		case "auto":
-			algos = append(algos, chosen)
+			algos, auto = nil, true
 		case "all":
-			algos = append(algos, known...)
-		default:
-			algos = append(algos, a)
+			algos = known
 		}
-	}
-	if algos == nil {
-		algos = []string{chosen}
-	}
-	for _, a := range algos {
-		row, err := x.row(a, bytes)
-		if err != nil {
-			return err
-		}
-		if row.Chosen = a == chosen; row.Chosen && len(algos) == 1 {
-			if err := x.compare(row, ch.Reason, known); err != nil {
+		for _, a := range algos {
+			if rows[a] != nil {
+				continue
+			}
+			if rows[a], err = x.row(a, bytes); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
-}
-
-// chosen is the algorithm that a communicator would choose. On several nodes a communicator of at most
-// 64 ranks goes by a model of its network, so chosen goes by the model of this simulation.
-func (x *simulation) chosen(ch ringo.Choice, bytes int64) (string, error) {
-	q, best, least := x.q, ch.Algo, math.Inf(1)
-	if x.model.NodeRanks == 0 || x.model.NodeRanks >= q.ranks || q.ranks > 64 {
-		return best, nil
+	chosen, err := x.least(known, rows, bytes)
+	if err == nil && auto && rows[chosen] == nil {
+		rows[chosen], err = x.row(chosen, bytes)
 	}
-	for _, q.algo = range append([]string{ch.Algo}, ch.Others...) {
-		one, err := q.choice(bytes)
-		if err != nil {
-			return "", err
-		}
-		t, err := sim.Estimate(one.Schedule, x.model, bytes)
-		if err != nil {
-			return "", err
-		}
-		if t < 0.99*least {
-			best, least = q.algo, t
-		}
+	if err == nil && rows[chosen] != nil {
+		rows[chosen].Chosen = true
 	}
-	return best, nil
+	return err
 }
 
 // simSteps is the most steps that a row simulates, unless 8 pieces take more. So many
@@ -273,6 +246,42 @@ func stepsOf(s sched.Schedule) (steps int) {
 	return steps
 }
 
+// rounds is how many pieces a row carries out.
+func (x *simulation) rounds(s sched.Schedule) int {
+	if x.exact {
+		return 0
+	}
+	return max(1, simSteps/max(1, stepsOf(s)))
+}
+
+// run is one simulation of a choice's schedule.
+func (x *simulation) run(ch *ringo.Choice, bytes int64, o sim.Options) (res sim.Result, err error) {
+	err = x.watched(ch, bytes, &o, func(ctx context.Context) error {
+		res, err = sim.Run(ctx, ch.Schedule, x.model, bytes, o)
+		return err
+	})
+	return res, err
+}
+
+// watched calls f, which simulates with o, shows how far it is, and ends it when the machine is short of memory.
+func (x *simulation) watched(ch *ringo.Choice, bytes int64, o *sim.Options, f func(context.Context) error) error {
+	ctx, end := context.WithCancelCause(x.ctx)
+	defer end(nil)
+	what := fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes))
+	o.Progress = func(share float64) {
+		if used := memory(); x.free > 0 && used > x.free/2 { // what grows is copied
+			end(cli.Usagef("-np %d: the pairs of ranks that talk have taken %d MiB of memory, and do not fit into what is free",
+				x.q.ranks, used>>20))
+		}
+		x.progress.Show(what, share)
+	}
+	defer x.progress.Clear()
+	if err := f(ctx); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
 // row times one algorithm at one size.
 func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	q := x.q
@@ -281,29 +290,16 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, end := context.WithCancelCause(x.ctx)
-	defer end(nil)
-	o := sim.Options{Progress: func(share float64) {
-		if used := memory(); x.free > 0 && used > x.free/2 { // what grows is copied
-			end(cli.Usagef("-np %d: the pairs of ranks that talk have taken %d MiB of memory, and do not fit into what is free",
-				q.ranks, used>>20))
-		}
-		x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share)
-	}}
-	defer x.progress.Clear()
-	if !x.exact {
-		o.MaxRounds = max(1, simSteps/max(1, stepsOf(ch.Schedule)))
-	}
+	o := sim.Options{MaxRounds: x.rounds(ch.Schedule)}
 	var traced *modelled
 	traced, o.Step = x.trace.begin(q, ch.Algo, bytes, ch.Schedule)
 	start := time.Now()
-	res, err := sim.Run(ctx, ch.Schedule, x.model, bytes, o)
+	res, err := x.run(&ch, bytes, o)
 	if err != nil {
-		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
+		return nil, err
 	}
 	took := time.Since(start).Round(time.Millisecond)
 	x.trace.end(traced)
-	x.progress.Clear()
 	row := x.report.add(q, ch.Algo, bytes, &res)
 	fmt.Fprintf(x.text, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, row.Time, row.AlgBW,
 		row.BusBW,
@@ -316,78 +312,68 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 		return row, nil
 	}
 	o.Step = nil
-	p, err := sim.Decompose(ctx, ch.Schedule, x.model, bytes, o)
+	var p sim.Parts
+	err = x.watched(&ch, bytes, &o, func(ctx context.Context) error {
+		p, err = sim.Decompose(ctx, ch.Schedule, x.model, bytes, o)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
+		return nil, err
 	}
-	x.progress.Clear()
 	row.Parts = &simParts{p.Latency * 1e6, p.Overhead * 1e6, p.Wire * 1e6, p.Shared * 1e6, p.Compute * 1e6}
 	fmt.Fprintf(x.text, "#            of which: latency %.2f, overhead %.2f, wire %.2f, shared %.2f, compute %.2f us\n",
 		row.Parts.Latency, row.Parts.Overhead, row.Parts.Wire, row.Parts.Shared, row.Parts.Compute)
 	return row, nil
 }
 
-// A choice is compared with the algorithms that take at most compareSteps steps for comparePieces pieces, which is a
-// second or two of simulation. An algorithm counts as faster below lessTime of the choice's time.
+// An algorithm that no row is for is timed as a row is, of comparePieces pieces where that takes more than compareSteps
+// steps, a second of simulation, and not at all where these take more.
 const (
 	compareSteps  = 5_000_000
 	comparePieces = 8
-	lessTime      = 0.98
 )
-
-// pieces is the number of pieces in which a chunk is moved: half a queue at a time.
-func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
-	shape := s.Shape()
-	chunk := bytes / int64(max(shape.In, shape.Out, 1))
-	return int(max(1, (chunk+x.piece()-1)/x.piece()))
-}
 
 // piece is the bytes of a piece.
 func (x *simulation) piece() int64 {
 	return max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
 }
 
-// compare prints which algorithms would take less time than the chosen one under the same model.
-func (x *simulation) compare(row *simRow, reason string, known []string) error {
-	defer x.progress.Clear()
-	var skipped []string
+// least is the known algorithm with the least time in this model, where rows are of some.
+func (x *simulation) least(known []string, rows map[string]*simRow, bytes int64) (string, error) {
+	best, least, skipped := known[0], math.Inf(1), []string(nil)
+	if len(known) == 1 {
+		return best, nil
+	}
 	for _, a := range known {
-		if a == row.Algorithm {
-			continue
+		t := 0.0
+		if rows[a] != nil {
+			t = rows[a].Time
+		} else {
+			q := x.q
+			q.algo = a
+			ch, err := q.choice(bytes)
+			if err != nil {
+				return "", err
+			}
+			res, err := x.run(&ch, bytes, sim.Options{MaxRounds: x.rounds(ch.Schedule), MaxSteps: compareSteps})
+			if errors.Is(err, sim.ErrSteps) {
+				res, err = x.run(&ch, bytes, sim.Options{MaxRounds: comparePieces, MaxSteps: compareSteps})
+			}
+			switch t = res.Time * 1e6; {
+			case errors.Is(err, sim.ErrSteps):
+				skipped = append(skipped, a)
+				continue
+			case err != nil:
+				return "", err
+			}
 		}
-		q := x.q
-		q.algo = a
-		ch, err := q.choice(row.Size)
-		if err != nil {
-			return err
+		if t < least {
+			best, least = a, t
 		}
-		if stepsOf(ch.Schedule)*min(x.pieces(ch.Schedule, row.Size), comparePieces) > compareSteps {
-			skipped = append(skipped, a)
-			continue
-		}
-		res, err := sim.Run(x.ctx, ch.Schedule, x.model, row.Size, sim.Options{
-			MaxRounds: comparePieces, Progress: func(share float64) { x.progress.Show("compared with "+a, share) },
-		})
-		if err != nil {
-			return fmt.Errorf("compared with %s of %s: %w", a, bench.FormatSize(row.Size), err)
-		}
-		if us := res.Time * 1e6; us < lessTime*row.Time {
-			row.Faster = append(row.Faster, simTime{a, us})
-		}
-	}
-	x.progress.Clear()
-	slices.SortFunc(row.Faster, func(a, b simTime) int { return int(math.Copysign(1, a.Time-b.Time)) })
-	var words []string
-	for _, f := range row.Faster {
-		words = append(words, fmt.Sprintf("%s %.2f us", f.Algorithm, f.Time))
-	}
-	if len(words) > 0 {
-		fmt.Fprintf(x.text, "#            faster in this model: %s; %s is chosen since: %s\n", strings.Join(words, ", "),
-			row.Algorithm, reason)
 	}
 	if len(skipped) > 0 {
 		fmt.Fprintf(x.text, "#            not compared, for they have very many steps: %s (-algo %s)\n",
 			strings.Join(skipped, ", "), skipped[0])
 	}
-	return nil
+	return best, nil
 }

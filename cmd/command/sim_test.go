@@ -6,6 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,8 +16,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 func TestSim(t *testing.T) {
@@ -126,29 +131,43 @@ func TestSimPlot(t *testing.T) {
 	}
 }
 
-// Sim says so where the choice is not the fastest under the same model.
-func TestSimSaysWhatIsFaster(t *testing.T) {
-	args := []string{"sim", "allreduce", "-np", "72", "-s", "16M", "-net", "ndr"}
-	code, out, stderr := ringoHere(append(args, "-json", "-")...)
-	require.Zero(t, code, stderr)
-	var chosen simReport
-	require.NoError(t, json.Unmarshal([]byte(out), &chosen))
-	require.Len(t, chosen.Rows, 1)
-	require.True(t, chosen.Rows[0].Chosen)
-	require.NotEmpty(t, chosen.Rows[0].Faster)
-
-	_, out, _ = ringoHere(append(args, "-algo", "all", "-json", "-")...)
-	var all simReport
-	require.NoError(t, json.Unmarshal([]byte(out), &all))
-	least := slices.MinFunc(all.Rows, func(a, b *simRow) int { return cmp.Compare(a.Time, b.Time) })
-	require.Equal(t, least.Algorithm, chosen.Rows[0].Faster[0].Algorithm)
-	require.InEpsilon(t, least.Time, chosen.Rows[0].Faster[0].Time, 0.05)
-
-	_, out, _ = ringoHere(args...)
-	require.Contains(t, out, "faster in this model: "+least.Algorithm)
-	require.Contains(t, out, chosen.Rows[0].Algorithm+" is chosen since: several hosts")
-	_, out, _ = ringoHere(append(args, "-algo", least.Algorithm)...)
-	require.NotContains(t, out, "faster in this model")
+// TestSimChoosesTheLeast asks for random collectives, ranks, sizes and nets: of all rows the chosen one takes the least
+// time, and it is the one row where no algorithm is asked for.
+func TestSimChoosesTheLeast(t *testing.T) {
+	report := func(args ...string) (rows []*simRow) {
+		t.Helper()
+		code, out, stderr := ringoHere(append(append([]string{"sim"}, args...), "-json", "-")...)
+		require.Zero(t, code, stderr)
+		var r simReport
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		return r.Rows
+	}
+	least := func(a, b *simRow) int { return cmp.Compare(a.Time, b.Time) }
+	random := rand.New(rand.NewPCG(1, 2))
+	nets := slices.Sorted(maps.Keys(sim.Presets))
+	for range tier.Count(12, 200) {
+		args := []string{[]string{"allreduce", "allgather", "reducescatter", "broadcast", "reduce"}[random.IntN(5)],
+			"-np", fmt.Sprint(2 + random.IntN(39)), "-s", fmt.Sprint(8 + random.IntN(1<<(3+random.IntN(25)))),
+			"-net", nets[random.IntN(len(nets))]}
+		if net := sim.Presets[args[len(args)-1]]; net.Inter.Bandwidth > 0 && random.IntN(4) > 0 {
+			args = append(args, "-node", fmt.Sprint(1+random.IntN(11)))
+		}
+		all, auto := report(append(args, "-algo", "all")...), report(args...)
+		best := slices.MinFunc(all, least)
+		chosen := slices.DeleteFunc(slices.Clone(all), func(r *simRow) bool { return !r.Chosen })
+		require.Len(t, chosen, 1, "%v", args)
+		require.Equal(t, best.Time, chosen[0].Time, "%v: %s, not %s", args, chosen[0].Algorithm, best.Algorithm)
+		require.Len(t, auto, 1, "%v", args)
+		require.True(t, auto[0].Chosen)
+		require.Equal(t, best.Time, auto[0].Time, "%v: %s, not %s", args, auto[0].Algorithm, best.Algorithm)
+		some := report(append(args, "-algo", best.Algorithm+","+all[0].Algorithm)...)
+		for _, r := range some {
+			require.Equal(t, r.Algorithm == chosen[0].Algorithm, r.Chosen, "%v", args)
+		}
+	}
+	large := report("allreduce", "-np", "1024", "-net", "nvlink") // whose rings have too many steps
+	require.Len(t, large, 1)
+	require.Less(t, large[0].Time, 14_000.0, large[0].Algorithm)
 }
 
 // A simulation that would take hours is worked out from its first pieces; with -exact it ends at -timeout.

@@ -22,7 +22,7 @@ type simReport struct {
 type simRow struct {
 	Size       int64     `json:"size"` // bytes of the larger buffer
 	Algorithm  string    `json:"algorithm"`
-	Chosen     bool      `json:"chosen"` // a communicator would choose it
+	Chosen     bool      `json:"chosen"` // no algorithm takes less time in this model
 	Time       float64   `json:"time_us"`
 	AlgBW      float64   `json:"algbw_gbs"`
 	BusBW      float64   `json:"busbw_gbs"`
@@ -32,7 +32,6 @@ type simRow struct {
 	Pieces     int       `json:"pieces"`
 	PiecesRun  int       `json:"pieces_run"` // simulated; each of the others is taken to last as long
 	Parts      *simParts `json:"parts,omitempty"`
-	Faster     []simTime `json:"faster,omitempty"` // algorithms that take less time than the chosen one
 }
 
 type simParts struct {
@@ -41,11 +40,6 @@ type simParts struct {
 	Wire     float64 `json:"wire_us"`
 	Shared   float64 `json:"shared_us"`
 	Compute  float64 `json:"compute_us"`
-}
-
-type simTime struct {
-	Algorithm string  `json:"algorithm"`
-	Time      float64 `json:"time_us"`
 }
 
 func newSimReport(q question, model sim.Model) (*simReport, error) {

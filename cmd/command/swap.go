@@ -32,17 +32,7 @@ Examples
   ringo swap -host -- ./program     buffers in host memory, no GPU
   ringo swap -g 4 -- ./program      emulated GPUs
 
-  -nccl FILE       the library (default: what the sources here or above build,
-                   by Go and gcc, into the user's cache; without sources one
-                   beside ringo or in a folder build, if of ringo's version)
-  -compare         run it with the NCCL that it has, then with this one: how
-                   long both took, and where what they print first differs
-  -ignore REGEXP   what -compare leaves out of each line, such as times
-  -host            host memory in the place of GPUs: RINGO_HOST=1
-  -g N             emulated GPUs
-  -gpu KIND        their kind, as of ringo emulate
-  -kit FOLDER      the libraries of emulated GPUs, as of ringo emulate
-  -time D          end the program after this time (default: never)
+{nccl compare ignore host g gpu kit time}
 
 Exit status: the program's; with -compare 1 if the two differ.
 `
@@ -60,14 +50,17 @@ type swap struct {
 func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var s swap
 	fs := flags("swap")
-	fs.StringVar(&s.library, "nccl", "", "")
-	fs.BoolVar(&s.compare, "compare", false, "")
-	ignore := fs.String("ignore", "", "")
-	fs.BoolVar(&s.host, "host", false, "")
-	gpusFlag(fs, &s.GPUs, 0, "g")
-	kindFlag(fs, &s.Kind, "gpu")
-	fs.StringVar(&s.kit, "kit", "", "")
-	cli.Duration(fs, &s.limit, 0, "time")
+	fs.StringVar(&s.library, "nccl", "", "`FILE` the library (default: what the sources here or above build, "+
+		"by Go and gcc, into the user's cache; without sources one beside ringo or in a folder build, if of ringo's "+
+		"version)")
+	fs.BoolVar(&s.compare, "compare", false, "run it with the NCCL that it has, then with this one: how long "+
+		"both took, and where what they print first differs")
+	ignore := fs.String("ignore", "", "`REGEXP` what -compare leaves out of each line, such as times")
+	fs.BoolVar(&s.host, "host", false, "host memory in the place of GPUs: RINGO_HOST=1")
+	gpusFlag(fs, &s.GPUs, 0, "g `N` emulated GPUs")
+	kindFlag(fs, &s.Kind, "gpu `KIND` their kind, as of ringo emulate")
+	fs.StringVar(&s.kit, "kit", "", "`FOLDER` the libraries of emulated GPUs, as of ringo emulate")
+	cli.Duration(fs, &s.limit, 0, "time `D` end the program after this time (default: never)")
 	program, err := cli.ParseFirst(fs, args)
 	if err != nil {
 		return err

@@ -31,26 +31,7 @@ Examples
 
   COLLECTIVE     allreduce allgather reducescatter broadcast reduce alltoall
                  gather scatter, or all (default all)
-  -np N          processes to start (default 1); 0: be one of a job that "ringo
-                 run", mpirun, torchrun or srun has started
-  -g N           ranks of each process, a GPU each (default all there are, 4
-                 emulated)
-  -b SIZE        first size, of the larger buffer of a rank (default 8)
-  -e SIZE        last size (default 1G; 4K emulated)
-  -f FACTOR      each size is FACTOR times the one before (default 2)
-  -d TYPE        element type (default bfloat16)
-  -device D      cuda, or emu: GPUs that are emulated, whose times mean nothing
-                 (default cuda)
-  -transport T   as for ringo bench
-  -G N           operations of a graph, at most (default 20; 1 emulated)
-  -blocks N,...  blocks of the GPU that are tried where there is work for more
-                 (default 8,16,24,32,48,64,96; 2 emulated); 0: none. A row holds
-                 the fewest that lose at most 3 % of the bandwidth at all of its
-                 sizes, and those that lose 10 %, for the policy efficiency
-  -time D        of all measurements, about (default 1m)
-  -unchecked     emu: faster, without looking for races
-  -o FILE        write the plan; rows that the file has for other numbers of
-                 ranks and other collectives are kept
+{np g b e f d device transport G blocks time unchecked o}
 
 In the table, * is chosen for memory as it comes, + for registered memory where
 that is another. Another algorithm counts as quicker from 3 % on, of operations
@@ -64,13 +45,18 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	fs := flags("tune")
 	cfg := &tune.Config{Processes: 1, Device: "cuda", Transport: "auto", Time: time.Minute, Type: ringo.BFloat16,
 		Sweep: bench.Sweep{Min: 8, Factor: 2}, Stdout: stdout, Stderr: stderr}
-	cli.Int(fs, &cfg.Processes, 0, 1024, "1 to 1024 processes, or 0 to join a job that a launcher has started", "np")
-	cli.Int(fs, &cfg.PerProcess, 1, 1024, "1 to 1024 ranks a process", "g")
-	sizeFlag(fs, &cfg.Min, "b")
-	sizeFlag(fs, &cfg.Max, "e")
-	typeFlag(fs, &cfg.Type, "d")
-	cli.Float(fs, &cfg.Factor, func(x float64) bool { return x > 1 && x < 1e9 }, "a factor, which must be above 1", "f")
-	cli.Word(fs, &cfg.Device, "device", []string{"cuda", "emu"}, "device")
+	cli.Int(fs, &cfg.Processes, 0, 1024, "1 to 1024 processes, or 0 to join a job that a launcher has started",
+		"np `N` processes to start (default 1); 0: be one of a job that \"ringo run\", mpirun, torchrun or srun has "+
+			"started")
+	cli.Int(fs, &cfg.PerProcess, 1, 1024, "1 to 1024 ranks a process", "g `N` ranks of each process, a GPU "+
+		"each (default all there are, 4 emulated)")
+	sizeFlag(fs, &cfg.Min, "b `SIZE` first size, of the larger buffer of a rank (default 8)")
+	sizeFlag(fs, &cfg.Max, "e `SIZE` last size (default 1G; 4K emulated)")
+	typeFlag(fs, &cfg.Type, "d `TYPE` element type (default bfloat16)")
+	cli.Float(fs, &cfg.Factor, func(x float64) bool { return x > 1 && x < 1e9 }, "a factor, which must be above 1",
+		"f `FACTOR` each size is FACTOR times the one before (default 2)")
+	cli.Word(fs, &cfg.Device, "device", []string{"cuda", "emu"}, "device `D` cuda, or emu: GPUs that are "+
+		"emulated, whose times mean nothing (default cuda)")
 	cli.Var(fs, func(list string) error {
 		for _, name := range strings.Split(list, ",") {
 			if _, err := cli.OneOf("transport", name, values("tune", "transport")); err != nil {
@@ -79,14 +65,18 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		}
 		cfg.Transport = list
 		return nil
-	}, func() string { return cfg.Transport }, "transport")
-	cli.Int(fs, &cfg.Graph, 1, 10000, "1 to 10000 operations in a graph", "G")
+	}, func() string { return cfg.Transport }, "transport `T` as for ringo bench")
+	cli.Int(fs, &cfg.Graph, 1, 10000, "1 to 10000 operations in a graph", "G `N` operations of a graph, at "+
+		"most (default 20; 1 emulated)")
 	blocks := []int(nil)
 	cli.Var(fs, func(text string) (err error) { blocks, err = tuneBlocks(text); return err },
-		func() string { return "" }, "blocks")
-	cli.Duration(fs, &cfg.Time, cli.Moment, "time")
-	fs.BoolVar(&cfg.Unchecked, "unchecked", false, "")
-	fs.StringVar(&cfg.Out, "o", "", "")
+		func() string { return "" }, "blocks `N,...` blocks of the GPU that are tried where there is work "+
+			"for more (default 8,16,24,32,48,64,96; 2 emulated); 0: none. A row holds the fewest that lose at most 3 % "+
+			"of the bandwidth at all of its sizes, and those that lose 10 %, for the policy efficiency")
+	cli.Duration(fs, &cfg.Time, cli.Moment, "time `D` of all measurements, about (default 1m)")
+	fs.BoolVar(&cfg.Unchecked, "unchecked", false, "emu: faster, without looking for races")
+	fs.StringVar(&cfg.Out, "o", "", "`FILE` write the plan; rows that the file has for other numbers of ranks "+
+		"and other collectives are kept")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err

@@ -25,28 +25,28 @@ import (
 )
 
 // whyHelp is what "ringo help why all" prints.
-const whyHelp = `usage: ringo why [FILE...] [-ras HOST[:PORT]] [-for DURATION]
-                 [-json] [-html FILE]
-       ringo why -watch [FOLDER...] [-ras HOST[:PORT]] [-for DURATION]
-                 [-every DURATION] [-pipes PREFIX]
+const whyHelp = `usage: ringo why [FILE...] [flags]
+       ringo why -watch [FOLDER...] [flags]
 
 Says why ranks hang, or have failed: one sentence that names who is to blame,
 and a table of where each rank is. FILEs are what the ranks have written, or
-folders of them, also in .gz, tar and tar.gz, or - for standard input:
-  - dumps of PyTorch's flight recorder, pickles or JSON, whichever library
-    carries the collectives. A dump's rank is the last number of its name;
-  - answers of NCCL's RAS: what ncclras prints, as text or as JSON;
-  - logs of NCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL), one a rank or
-    all in one;
-  - what PyTorch's watchdog, Gloo, torchrun, srun and the kernel print;
-  - what NCCL's Inspector writes: who each rank is, and who comes late;
-  - stacks of py-spy dump, gdb and faulthandler: where absent ranks stand;
-  - histories of this library: a rank writes its last calls into the folder
-    RINGO_HISTORY when its communicator fails, and when its process gets
-    RINGO_HISTORY_SIGNAL.
-Give it the files of all ranks: of one without nothing is known, and it is not
-accused for that. Communicators of the same processes are one job. Where several
-kinds tell of one job the surest is the answer, the others are notes.
+folders of them, also in .gz, tar and tar.gz, or - for standard input: dumps of
+PyTorch's flight recorder, answers of NCCL's RAS, logs, stacks, this library's
+histories.
+|  - dumps of PyTorch's flight recorder, pickles or JSON, whichever library
+|    carries the collectives. A dump's rank is the last number of its name;
+|  - answers of NCCL's RAS: what ncclras prints, as text or as JSON;
+|  - logs of NCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL), one a rank or
+|    all in one;
+|  - what PyTorch's watchdog, Gloo, torchrun, srun and the kernel print;
+|  - what NCCL's Inspector writes: who each rank is, and who comes late;
+|  - stacks of py-spy dump, gdb and faulthandler: where absent ranks stand;
+|  - histories of this library: a rank writes its last calls into the folder
+|    RINGO_HISTORY when its communicator fails, and when its process gets
+|    RINGO_HISTORY_SIGNAL.
+|Give it the files of all ranks: of one without nothing is known, and it is not
+|accused for that. Communicators of the same processes are one job. Where several
+|kinds tell of one job the surest is the answer, the others are notes.
 
 Examples
   ringo why /tmp/nccl_trace_rank_*
@@ -54,60 +54,30 @@ Examples
   ssh node17 ncclras -v | ringo why -
   ringo why -ras node17
   ringo why -watch -ras node17 /shared/run7
-  RINGO_HISTORY=/tmp/hist RINGO_TIMEOUT=60s ringo run -np 4 -- ./train
-  ringo why /tmp/hist
-  RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
+|  RINGO_HISTORY=/tmp/hist RINGO_TIMEOUT=60s ringo run -np 4 -- ./train
+|  ringo why /tmp/hist
+|  RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
 
-` + whyFlags
-
-// whyFlags explains the flags, at the end of both helps.
-const whyFlags = `  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
-                    (port 28028): a job that moves in between is not accused
-  -for DURATION     how long to wait between the two (default 5s); ranks are
-                    accused if others have waited for them as long (default 3s,
-                    by histories 1s)
-  -json             print the answers as JSON
-  -html FILE        write a page too, with a picture of who waits for whom
-  -watch            look at a living job until interrupted, by -ras and by new
-                    files in FOLDERs: silent while all is well; it says who
-                    holds up whom when ranks stand still for -for (default 3s)
-  -every DURATION   between two looks (default 1s)
-  -pipes PREFIX     ask the ranks for dumps when they stand still, by the pipes
-                    of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX
+{ras for json html watch every pipes}
 
 Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
 nothing moves, or the time-out is too short; 5 it cannot be said; 1 nothing
 could be read, 2 a wrong flag.
 `
 
-// whyBrief is what "ringo why -h" prints.
-const whyBrief = `usage: ringo why [FILE...] [flags]
-       ringo why -watch [FOLDER...] [flags]
-
-Says why ranks hang, or have failed: one sentence that names who is to blame,
-and a table of where each rank is. FILEs are what the ranks have written, or
-folders of them, packed or not, or - for standard input: dumps of PyTorch's
-flight recorder, answers of NCCL's RAS, logs, stacks, this library's histories.
-
-Examples
-  ringo why /tmp/nccl_trace_rank_*
-  ringo why dumps.tar.gz
-  ssh node17 ncclras -v | ringo why -
-  ringo why -ras node17
-  ringo why -watch -ras node17 /shared/run7
-
-` + whyFlags + `"ringo help why all" says what each kind of file is.
-`
-
 func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("why")
-	address := fs.String("ras", "", "")
-	pause := durationFlag(fs, 5*time.Second, 0, "for")
-	watching := fs.Bool("watch", false, "")
-	every := durationFlag(fs, time.Second, cli.Moment, "every")
-	pipes := fs.String("pipes", "", "")
-	asJSON := fs.Bool("json", false, "")
-	page := fs.String("html", "", "")
+	address := fs.String("ras", "", "`HOST[:PORT]` ask NCCL's RAS of a living job twice, at any of its nodes (port "+
+		"28028): a job that moves in between is not accused")
+	pause := durationFlag(fs, 5*time.Second, 0, "for `DURATION` how long to wait between the two (default 5s); ranks "+
+		"are accused if others have waited for them as long (default 3s, by histories 1s)")
+	watching := fs.Bool("watch", false, "look at a living job until interrupted, by -ras and by new files in FOLDERs: "+
+		"silent while all is well; it says who holds up whom when ranks stand still for -for (default 3s)")
+	every := durationFlag(fs, time.Second, cli.Moment, "every `DURATION` between two looks (default 1s)")
+	pipes := fs.String("pipes", "", "`PREFIX` ask the ranks for dumps when they stand still, by the pipes of "+
+		"TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX")
+	asJSON := fs.Bool("json", false, "print the answers as JSON")
+	page := fs.String("html", "", "`FILE` write a page too, with a picture of who waits for whom")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err

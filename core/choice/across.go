@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
@@ -43,30 +44,66 @@ func (w Wire) link(local int) sim.Link {
 	return l
 }
 
-const fromSim = "several hosts: the least time by the sim model of shared memory and the network"
+const (
+	fromSim     = "several hosts: the least time by the sim model of shared memory and the network"
+	fromSimNear = fromSim + ", of the algorithms that connect a rank with at most 64 ranks of other hosts"
+)
 
-// across is the algorithm of a collective on several hosts, as for host memory of the next power of two of bytes.
+// across is the algorithm of a collective on several hosts, as for looksAt bytes of host memory.
 func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
-	c := t.costs
-	if c == nil {
-		c = costsOf(t.Hosts, t.wire)
-	}
-	size := min(bits.Len(uint(max(bytes, 1)-1)), mostSize)
+	c, size := t.between(), logOf(bytes)
 	at := &c.best[kind][size]
-	if a := at.Load(); a != 0 {
-		return call.Algo(a), fromSim
+	if at.Load() == 0 {
+		a, near := c.find(kind, 1<<size)
+		found := uint32(a) << 1
+		if near {
+			found |= 1
+		}
+		at.Store(found)
 	}
-	a := c.find(kind, 1<<size)
-	at.Store(uint32(a))
-	return a, fromSim
+	found := at.Load()
+	if found&1 != 0 {
+		return call.Algo(found >> 1), fromSimNear
+	}
+	return call.Algo(found >> 1), fromSim
 }
+
+// logOf is the logarithm of a number of bytes, rounded up.
+func logOf(bytes int) int { return min(bits.Len(uint(max(bytes, 1)-1)), mostSize) }
 
 // costs are which algorithms take the least time across hosts. An entry depends on the layout and
 // the wire alone, which all ranks know, so it does not matter who finds the entry, or when.
 type costs struct {
 	layout
 	few  []layout                                // the samples of a large layout
-	best [call.Kinds][mostSize + 1]atomic.Uint32 // by collective and logarithm of the size; 0: not found yet
+	best [call.Kinds][mostSize + 1]atomic.Uint32 // twice the algorithm, one more for fromSimNear; 0: not found yet
+
+	phases [call.Kinds][call.HierLog - call.Hier + 1]atomic.Int32 // 0: not counted yet
+}
+
+// phases returns in how many parts the schedule of an algorithm may be carried out, one after the other: inside the
+// nodes, across them, inside. So parts inside the nodes have more lanes than the network has. It is 0 where parts hand
+// each other scratch.
+func (t *Topology) phases(kind call.Kind, a call.Algo) int {
+	if t.Nodes() == 1 || kind != call.AllReduce && kind != call.AllGather || a < call.Hier || a > call.HierLog {
+		return 0
+	}
+	n := &t.between().phases[kind][a-call.Hier]
+	if n.Load() == 0 {
+		n.Store(int32(len(sched.Phases(Key{Kind: kind, Algo: a}.Schedule(*t)))))
+	}
+	if all := int(n.Load()); all > 1 {
+		return all
+	}
+	return 0
+}
+
+// between are the costs of several hosts.
+func (t *Topology) between() *costs {
+	if t.costs != nil {
+		return t.costs
+	}
+	return costsOf(t.Hosts, t.wire)
 }
 
 // mostSize is the logarithm of the largest size that is looked at: more bytes make no other choice.
@@ -102,9 +139,9 @@ func layoutOf(hosts []int) string {
 	return string(b)
 }
 
-// find is the quickest of the book's algorithms for a collective whose Count elements take bytes, or one
-// that connects few ranks: see worthPeers. A program's own are chosen only if asked for.
-func (c *costs) find(kind call.Kind, bytes int) call.Algo {
+// find is the quickest of the book's algorithms for a collective whose Count elements take bytes, or, which near
+// reports, one that connects few ranks: see worthPeers. A program's own are chosen only if asked for.
+func (c *costs) find(kind call.Kind, bytes int) (a call.Algo, near bool) {
 	times := c.times(kind, bytes)
 	best, least := Default(kind), math.Inf(1) // of all
 	few, took := best, least                  // of those that connect few ranks
@@ -118,9 +155,9 @@ func (c *costs) find(kind call.Kind, bytes int) call.Algo {
 		}
 	}
 	if took <= worthPeers*least {
-		return few
+		return few, few != best
 	}
-	return best
+	return best, false
 }
 
 // times are the seconds of the book's algorithms, infinite for one that is not for this layout or too slow to be

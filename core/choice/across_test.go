@@ -21,7 +21,7 @@ func TestPhases(t *testing.T) {
 			if !key.Exists(topo) {
 				continue
 			}
-			want := 1
+			want := 0
 			switch {
 			case a < call.Hier:
 			case kind == call.AllReduce:
@@ -29,11 +29,8 @@ func TestPhases(t *testing.T) {
 			case kind == call.AllGather:
 				want = 2
 			}
-			require.Equal(t, want, key.Phases(topo), "%v %v", kind, a)
+			require.Equal(t, want, topo.phases(kind, a), "%v %v", kind, a)
 			for k := range want {
-				if want == 1 {
-					continue
-				}
 				key.Phase = uint8(k + 1)
 				s := key.Schedule(topo)
 				for r := range sched.Rank(8) {
@@ -48,7 +45,8 @@ func TestPhases(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 1, Key{Kind: call.AllReduce, Algo: call.Ring}.Phases(Blocks(8, 0)))
+	flat := Blocks(8, 0)
+	require.Zero(t, flat.phases(call.AllReduce, call.Ring))
 }
 
 // Across hosts the sim model of the wire chooses, whatever the layout: thresholds of shared memory would connect
@@ -70,7 +68,7 @@ func TestAcross(t *testing.T) {
 		for wire, want := range map[Wire]call.Algo{slow: test.slow, cards: test.cards} {
 			a, why := Threshold(test.kind, test.topo.Over(wire), test.bytes, call.Auto)
 			require.Equal(t, want.String(), a.String(), "%+v over %+v", test, wire)
-			require.Equal(t, fromSim, why)
+			require.Contains(t, why, fromSim)
 		}
 	}
 	for _, ranks := range []int{15, 16} { // sizes without end
@@ -125,7 +123,7 @@ func TestFewPeersWhereItCostsLittle(t *testing.T) {
 					few = min(few, time)
 				}
 			}
-			chosen := c.find(kind, bytes)
+			chosen, _ := c.find(kind, bytes)
 			reach := c.reaches(Key{Kind: kind, Algo: chosen}.Schedule(c.topo))
 			require.Equal(t, few > worthPeers*least, reach > farPeers, "%v of %d bytes by %v", kind, bytes, chosen)
 			if few > 1.01*least && reach <= farPeers {
@@ -145,7 +143,7 @@ func TestManyRanksConnectFew(t *testing.T) {
 		for _, bytes := range []int{64, 64 << 10} {
 			a, why := Threshold(kind, whole, bytes, call.Auto)
 			b, _ := Threshold(kind, one, bytes, call.Auto)
-			require.Equal(t, fromSim, why)
+			require.Contains(t, why, fromSim)
 			require.LessOrEqual(t, one.costs.reaches(Key{Kind: kind, Algo: b}.Schedule(one)), farPeers, "%v of %d bytes by %v",
 				kind, bytes, b)
 			require.LessOrEqual(t, one.costs.time(kind, b, bytes, math.Inf(1)), 2*whole.costs.time(kind, a, bytes, math.Inf(1)),

@@ -36,6 +36,22 @@ type paper struct {
 	estimate func(a call.Algo, bytes int) float64 // in seconds, infinite if it is not known
 }
 
+// lookedAt is the size for which a model has given the answer for another, 0 where no model has: measurements have, or
+// the user.
+func lookedAt(ans *Answer, bytes int) int {
+	switch ans.reason() {
+	case fromSim, fromSimNear:
+		return 1 << logOf(bytes)
+	case fromModel:
+		size := modelFirst
+		for size < modelLast && bytes > size+size/2 {
+			size *= modelFactor
+		}
+		return size
+	}
+	return 0
+}
+
 // Model says which model Alternatives and Differences are by, "" if there is none.
 func (ch *Choice) Model() string {
 	if ch.paper == nil {
@@ -44,14 +60,14 @@ func (ch *Choice) Model() string {
 	return ch.paper.model
 }
 
-// Alternatives are the chosen algorithm and the Others with their times, the quickest first and
-// those that the model does not know last. It takes some ms, and a second for hundreds of ranks.
+// Alternatives are the chosen algorithm and the Others with their times, for Modelled bytes unless that is 0, the
+// quickest first and those that the model does not know last. It takes some ms, and a second for hundreds of ranks.
 func (ch *Choice) Alternatives() (list []Alternative) {
 	if ch.paper == nil {
 		return nil
 	}
 	for _, name := range append([]string{ch.Algo}, ch.Others...) {
-		t := ch.paper.time(name, ch.Bytes)
+		t := ch.paper.time(name, cmp.Or(ch.Modelled, ch.Bytes))
 		if math.IsInf(t, 1) {
 			t = 0
 		}
@@ -68,8 +84,8 @@ func (ch *Choice) Alternatives() (list []Alternative) {
 
 const differenceRanks = 64
 
-// Differences compares choice and model at all sizes from 8 bytes to 1 GiB, for at most 64 ranks.
-// It takes up to a few seconds.
+// Differences compares what no model has chosen with the model, at all sizes from 8 bytes to 1 GiB, for at most 64
+// ranks. It takes up to a few seconds.
 func (ch *Choice) Differences() (list []Difference) {
 	if ch.paper == nil || ch.Size > differenceRanks {
 		return nil
@@ -78,7 +94,11 @@ func (ch *Choice) Differences() (list []Difference) {
 	for size := 8; size <= 1<<30; size *= 2 {
 		q := p.question
 		q.Bytes = size
-		chosen := p.chooser.Choose(q).Algo.String()
+		ans := p.chooser.Choose(q)
+		if lookedAt(&ans, size) > 0 {
+			continue
+		}
+		chosen := ans.Algo.String()
 		least, best := math.Inf(1), ""
 		for _, name := range p.names(size) {
 			if t := p.time(name, size); t < least {
@@ -111,31 +131,31 @@ func (p *paper) time(name string, bytes int) float64 {
 // estimateSteps bounds the steps of schedules that are estimated, to about a second.
 const estimateSteps = 400_000
 
-// onHosts compares with a model of shared memory, and of the network between hosts.
+// onHosts compares with a model of shared memory, and of the network between hosts; that one takes rank 0 for the root.
 func (c *Chooser) onHosts(q Question, root int, names func(bytes int) []string) *paper {
-	m := sim.SharedMemory
+	p := &paper{chooser: c, question: q, names: names, model: sim.SharedMemory.String()}
+	var far *costs
 	if c.Topo.Nodes() > 1 {
-		m = costsOf(c.Topo.Hosts, c.Topo.wire).model
+		far, root = c.Topo.between(), 0
+		m := far.model
 		m.Name, m.Between = "hosts", fmt.Sprintf("TCP over %g Gb/s a host", float64(cmp.Or(c.Topo.wire.Mbps, usualMbps))/1000)
+		p.model = m.String()
 	}
-	return &paper{
-		chooser: c, question: q, names: names, model: m.String(),
-		estimate: func(a call.Algo, bytes int) float64 {
-			k := Key{Kind: q.Kind, Algo: a, Peer: int32(root)}
-			if !k.Exists(c.Topo) {
-				return math.Inf(1)
-			}
-			s := k.Schedule(c.Topo)
-			if tooLong(s) {
-				return math.Inf(1)
-			}
-			t, err := sim.Estimate(s, m, int64(bytes)*int64(q.Kind.Shares(c.Topo.Ranks)))
-			if err != nil {
-				return math.Inf(1)
-			}
-			return t
-		},
+	p.estimate = func(a call.Algo, bytes int) float64 {
+		k := Key{Kind: q.Kind, Algo: a, Peer: int32(root)}
+		if !k.Exists(c.Topo) {
+			return math.Inf(1)
+		}
+		s := k.Schedule(c.Topo)
+		switch long := tooLong(s); {
+		case far != nil && (far.few != nil || !long):
+			return far.time(q.Kind, a, bytes, math.Inf(1))
+		case long:
+			return math.Inf(1)
+		}
+		return estimate(s, sim.SharedMemory, int64(bytes)*int64(q.Kind.Shares(c.Topo.Ranks)), math.Inf(1))
 	}
+	return p
 }
 
 func tooLong(s sched.Schedule) bool { return stepsOf(s, estimateSteps) > estimateSteps }

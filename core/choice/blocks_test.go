@@ -3,6 +3,7 @@
 package choice
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,7 +91,7 @@ allgather  2 any        all  ring 32
 		{"zero reduces by kernels", Budget{Policy: PolicyZero}, 0, call.AllReduce, 1 << 30, true, 48, byThrift},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(p, f, collective.MaxMessage),
+			c := Chooser{Topo: f.Topo, Kernels: allKernels, Rows: RowsFor(p, f, collective.MaxMessage),
 				Forced: test.forced, Budget: test.budget}
 			q := Question{Kind: test.kind, Bytes: test.bytes, Type: kernels.Float32, OnGPU: true, Registered: test.registered}
 			if test.kind == call.AllGather {
@@ -105,7 +106,7 @@ allgather  2 any        all  ring 32
 			require.Equal(t, c.Rows, rows)
 		})
 	}
-	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Budget: Budget{Policy: PolicyZero}}
+	c := Chooser{Topo: f.Topo, Kernels: allKernels, Budget: Budget{Policy: PolicyZero}}
 	ans := c.Choose(Question{Kind: call.AlltoAll, Bytes: 64, OnGPU: true, Registered: true})
 	require.Equal(t, ByCopies, ans.By)
 	require.Equal(t, byZero, ans.Why)
@@ -125,26 +126,20 @@ func TestThriftier(t *testing.T) {
 	}
 }
 
-func TestSideBySide(t *testing.T) {
-	for _, test := range []struct {
-		budget Budget
-		want   int
-	}{
-		{Budget{}, 128}, {Budget{Most: 40}, 40}, {Budget{Policy: PolicyEfficiency}, 64},
-		{Budget{Most: 1, Policy: PolicyZero}, 1},
-		{Budget{Least: 100, Policy: PolicyZero}, 100}, {Budget{Least: 100, Most: 30, Policy: PolicyZero}, 30},
-	} {
-		require.Equal(t, test.want, test.budget.SideBySide(), "%+v", test.budget)
-		require.Equal(t, test.want, test.budget.ForMessages(), "%+v", test.budget)
-	}
-}
-
-// Lanes of a narrow budget are few, also those of messages; batches of small calls have all blocks.
+// TestLanes: few in a narrow budget, also for messages; batches of small calls have all blocks, or by thrift half.
 func TestLanes(t *testing.T) {
-	wide, narrow, few := Budget{}, Budget{Narrow: true}, Budget{Most: 8, Narrow: true}
-	require.Equal(t, []int{128, 64, 8}, []int{wide.Lanes(), narrow.Lanes(), few.Lanes()})
-	require.Equal(t, []int{128, 64, 8}, []int{wide.ForMessages(), narrow.ForMessages(), few.ForMessages()})
-	require.Equal(t, []int{128, 128, 8}, []int{wide.SideBySide(), narrow.SideBySide(), few.SideBySide()})
+	for _, test := range []struct {
+		budget                 Budget
+		lanes, batch, messages int
+	}{
+		{Budget{}, 128, 128, 128}, {Budget{Most: 40}, 40, 40, 40}, {Budget{Policy: PolicyEfficiency}, 128, 64, 64},
+		{Budget{Most: 1, Policy: PolicyZero}, 1, 1, 1}, {Budget{Least: 100, Policy: PolicyZero}, 128, 100, 100},
+		{Budget{Least: 100, Most: 30, Policy: PolicyZero}, 30, 30, 30},
+		{Budget{Narrow: true}, 64, 128, 64}, {Budget{Most: 8, Narrow: true}, 8, 8, 8},
+	} {
+		b := &test.budget
+		require.Equal(t, []int{test.lanes, test.batch, test.messages}, []int{b.Lanes(), b.SideBySide(), b.ForMessages()}, "%+v", b)
+	}
 }
 
 // Rows that no plan can have are refused when they arrive from rank 0.
@@ -176,13 +171,15 @@ func TestNarrowDirect(t *testing.T) {
 		{call.AlltoAll, 16 << 20, ByKernel, BySchedule},
 	} {
 		for _, narrow := range []bool{false, true} {
-			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
+			c := Chooser{Topo: f.Topo, Kernels: allKernels, Rows: RowsFor(nil, f, collective.MaxMessage)}
 			want := test.wide
 			if narrow {
 				c.Budget.Narrow, want = true, test.narrow
 			}
 			q := Question{Kind: test.kind, Bytes: test.bytes / test.kind.Shares(2), Type: kernels.Float32, OnGPU: true}
-			require.Equal(t, want, c.Choose(q).By, "%v of %d bytes, narrow %v", test.kind, test.bytes, narrow)
+			ans := c.Choose(q)
+			require.Equal(t, want, ans.By, "%v of %d bytes, narrow %v", test.kind, test.bytes, narrow)
+			require.Equal(t, want != test.wide, strings.HasSuffix(ans.reason(), leftOut), ans.reason())
 		}
 	}
 }

@@ -16,7 +16,7 @@ type Key struct {
 	Algo call.Algo
 	Peer int32 // root, or the other end of Send and Recv, or -1
 
-	Phase uint8 // from 1: this part of the schedule alone, see Phases; 0: all of it
+	Phase uint8 // from 1: this part of the schedule alone, see Answer.Phases; 0: all of it
 }
 
 // table is a line of the book of algorithms under its number, or a Definition.
@@ -75,17 +75,6 @@ func (t *table) offers(topo Topology) bool {
 // Exists reports whether the book has a key's algorithm for a topology.
 func (k Key) Exists(topo Topology) bool {
 	return slices.ContainsFunc(tables(k.Kind), func(t table) bool { return t.algo == k.Algo && t.offers(topo) })
-}
-
-// Phases is in how many parts a schedule may be carried out, one after the other: inside the
-// nodes, across them, inside. So parts inside the nodes have more lanes than the network has. It is
-// 1 where parts hand each other scratch.
-func (k Key) Phases(topo Topology) int {
-	if topo.Nodes() == 1 || k.Kind != call.AllReduce && k.Kind != call.AllGather || k.Algo < call.Hier ||
-		k.Algo > call.HierLog {
-		return 1
-	}
-	return len(sched.Phases(k.Schedule(topo)))
 }
 
 // Schedule makes the table of a key, and panics where the book has none. Steps is the default. The

@@ -60,30 +60,9 @@ func TestEveryChoiceHasATable(t *testing.T) {
 	}
 }
 
-// Hierarchy through the book is proved too, not only its parts.
-func TestHierarchyIsProved(t *testing.T) {
-	goals := map[call.Kind]sched.Goal{
-		call.AllReduce: sched.AllReduce, call.AllGather: sched.AllGather, call.ReduceScatter: sched.ReduceScatter,
-		call.Reduce: sched.Reduce(3), call.Broadcast: sched.Broadcast(3), call.AlltoAll: sched.AlltoAll,
-	}
-	for _, hosts := range []string{"aabb", "aabbcc", "aaabbb", "aaaabbbbcccc", "abab", "aabbaa", "aaaabb", "abcabcabc"} {
-		topo := TopologyOf(strings.Split(hosts, ""))
-		for kind, goal := range goals {
-			for _, a := range []call.Algo{call.Hier, call.HierTree, call.HierLog} {
-				key := Key{Kind: kind, Algo: a, Peer: 3}
-				for _, inPlace := range []bool{false, true} {
-					if key.Exists(topo) && !(inPlace && kind == call.AlltoAll) {
-						require.NoError(t, sched.Check(key.Schedule(topo), goal, 2, inPlace), "%v by %v on %v", kind, a, topo)
-					}
-				}
-			}
-		}
-	}
-}
-
-// Every algorithm is right for ranks that lie in any order.
+// Every algorithm is right for ranks that lie in any order, in place too.
 func TestEveryOrderIsProved(t *testing.T) {
-	for _, hosts := range []string{"abab", "abcab", "aabbaa", "abbabaab"} {
+	for _, hosts := range []string{"abab", "abcab", "aabbaa", "abbabaab", "abcabcabc"} {
 		topo := TopologyOf(strings.Split(hosts, ""))
 		require.NotNil(t, topo.Order)
 		for kind := call.Barrier; kind.Valid(); kind++ {
@@ -97,6 +76,9 @@ func TestEveryOrderIsProved(t *testing.T) {
 				}
 				s := Key{Kind: kind, Algo: table.algo, Peer: 2}.Schedule(topo)
 				require.NoError(t, sched.Check(s, *g, 2, false), "%v by %v on %s", kind, table.algo, hosts)
+				if kind != call.AlltoAll {
+					require.NoError(t, sched.Check(s, *g, 2, true), "%v by %v on %s, in place", kind, table.algo, hosts)
+				}
 			}
 		}
 	}
@@ -131,15 +113,8 @@ func TestExplain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hierlog", ch.Algo)
 	require.Contains(t, ch.Reason, "sim model")
-	for _, bad := range []func() (Choice, error){
-		func() (Choice, error) { return Explain(call.AllReduce, 0, 0, 1, 0, Options{}) },
-		func() (Choice, error) { return Explain(call.Send, 2, 0, 1, 0, Options{}) },
-		func() (Choice, error) { return Explain(call.Broadcast, 2, 0, 1, 2, Options{}) },
-		func() (Choice, error) { return Explain(call.AllReduce, 2, 0, 1, 0, Options{Algo: "x"}) },
-	} {
-		_, err := bad()
-		require.ErrorIs(t, err, call.ErrInvalid)
-	}
+	_, err = Explain(call.Send, 2, 0, 1, 0, Options{})
+	require.ErrorIs(t, err, call.ErrInvalid)
 }
 
 // Each line of the book is the schedule of a key, in the order of the book.

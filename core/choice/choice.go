@@ -10,7 +10,8 @@
 //	book.go        the book of algorithms (package ring/book) by kind and number
 //	define.go      algorithms of a program's own
 //	choice.go      the choice; norm.go that of calls with a Norm
-//	blocks.go      how many blocks of a GPU a call takes
+//	carrier.go     what carries a call out on GPUs, as far as all ranks know it, and as one rank does
+//	blocks.go      how many blocks of a GPU a call takes; agree.go the budget that the ranks agree on
 //	kernels.go     which kernels there are
 //	topology.go    how ranks lie on hosts
 //	thresholds.go  the algorithm by size on one host, measured
@@ -84,20 +85,7 @@ const (
 	forCopies                // copy engines too
 )
 
-// A Carrier is what carries a call out.
-type Carrier uint8
-
-const (
-	BySchedule Carrier = iota // an engine, step by step
-	ByKernel                  // a direct kernel
-	ByWindow                  // a kernel in registered memory
-	ByCopies                  // copy engines between registered memory
-	ByShares                  // two direct kernels: each rank combines a share, the root gathers them
-	ByFold                    // other collectives move the contributions, which are combined in order of rank
-	ByNorm                    // a direct kernel that finishes rows
-)
-
-// An Answer is what carries a call out, and why.
+// An Answer is what carries a call out, and why: all that the ranks know of it together.
 type Answer struct {
 	Algo   call.Algo // as all ranks name it in their signs
 	By     Carrier
@@ -108,7 +96,21 @@ type Answer struct {
 	Blocks    int // of a GPU that each kernel takes, at most; 0 on a host, and for messages
 	WhyBlocks string
 
-	row *Row // of Algo, nil if it is from none
+	// Of schedules on GPUs:
+	Bulk    bool // they go by bulk copies where a GPU has them, see Way
+	Lingers bool // lingering kernels may carry the call out
+	Phases  int  // programs that carry it out one after the other, 0 if one does it all
+
+	row      *Row // of Algo, nil if it is from none
+	narrowed bool // a row before it was left out, see Budget.takes
+}
+
+// reason is Why, and what was left out.
+func (ans *Answer) reason() string {
+	if ans.narrowed {
+		return ans.Why + "; " + leftOut
+	}
+	return ans.Why
 }
 
 // A Chooser chooses for one communicator. Where Kernels is nil, schedules carry out all.
@@ -131,6 +133,8 @@ const (
 	inOrder = "Deterministic: contributions are moved as they are and combined in order of rank"
 	ordered = "Deterministic: a kernel that combines in order of rank"
 	byZero  = "policy zero: copy engines take no multiprocessor"
+	leftOut = "beside kernels that compute it ends before a direct kernel, as measured"
+	oneRank = "the only rank: a copy, or nothing in place"
 )
 
 // Choose answers a question. It allocates nothing, but for a program's own algorithms, and for a size that is new
@@ -146,11 +150,16 @@ func (c *Chooser) Choose(q Question) (ans Answer) {
 		} else {
 			ans = c.onGPU(q, orderly)
 		}
+		if c.alone(&q) {
+			ans.By, ans.Why = Alone, oneRank
+			break
+		}
+		c.steps(&q, &ans)
 		ans.Blocks, ans.WhyBlocks = c.blocks(&q, &ans)
 	case orderly:
 		ans = Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
 	default:
-		ans.Algo, ans.Why = c.threshold(q.Kind, q.Bytes)
+		ans.Algo, ans.Why = Threshold(q.Kind, c.Topo, q.Bytes, c.Forced)
 	}
 	if ans.Algo.IsDefined() {
 		ans.Err = c.prove(&q, ans.Algo)
@@ -214,13 +223,16 @@ func (c *Chooser) best(kind call.Kind, bytes int, where memory) Answer {
 	if c.Budget.Policy == PolicyZero && !kind.Reduces() && c.serves(kind, call.Copies, bytes, where) {
 		return c.answer(kind, call.Copies, bytes, byZero)
 	}
-	if r := c.row(kind, bytes, where); r != nil {
-		ans := c.answer(kind, r.Algo, bytes, r.From)
-		ans.row = r
-		return ans
+	r, narrowed := c.row(kind, bytes, where)
+	var ans Answer
+	if r != nil {
+		ans = c.answer(kind, r.Algo, bytes, r.From)
+	} else {
+		a, why := Threshold(kind, c.Topo, bytes, c.Forced)
+		ans = c.answer(kind, a, bytes, why)
 	}
-	a, why := c.threshold(kind, bytes)
-	return c.answer(kind, a, bytes, why)
+	ans.row, ans.narrowed = r, narrowed
+	return ans
 }
 
 // answer says what an algorithm of a collective stands for on these GPUs.

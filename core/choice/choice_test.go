@@ -3,8 +3,6 @@
 package choice
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +12,15 @@ import (
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
+
+var allKernels = paperKernels{collective.MaxMessage, true}
+
+func kernelsIf(all bool) (k paperKernels) {
+	if all {
+		return allKernels
+	}
+	return k
+}
 
 // TestChooseOnGPUs: the first row counts that covers a call and can serve; Algo goes
 // before, where the collective has it.
@@ -61,8 +68,8 @@ scatter    4 any        all steps
 		{"too long for a kernel", "oneshot", true, call.AllReduce, 2 << 30, false, call.OneShot, asked},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Chooser{Topo: f.Topo, Kernels: paperKernels(test.direct),
-				Rows: RowsFor(p, f, paperKernels(test.direct).LongestDirect())}
+			c := Chooser{Topo: f.Topo, Kernels: kernelsIf(test.direct),
+				Rows: RowsFor(p, f, kernelsIf(test.direct).LongestDirect())}
 			c.Forced, _ = call.ParseAlgo(test.algo)
 			q := Question{Kind: test.kind, Bytes: test.bytes, OnGPU: true, Registered: test.registered}
 			ans := c.Choose(q)
@@ -135,37 +142,37 @@ func TestCarriers(t *testing.T) {
 			Answer{Algo: call.Direct, Why: "small data: one hop"}},
 		{"GPU, no kernels and no rows", Chooser{}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32, OnGPU: true},
 			Answer{Algo: call.Ring, Why: "large data: the least bytes, streamed around the ring"}},
-		{"GPU, row", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)},
+		{"GPU, row", Chooser{Kernels: allKernels, Rows: rows(call.AllReduce, call.TwoShot)},
 			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: "a row"}},
-		{"GPU, in order, a kernel has it", Chooser{InOrder: true, Kernels: paperKernels(true),
+		{"GPU, in order, a kernel has it", Chooser{InOrder: true, Kernels: allKernels,
 			Rows: rows(call.AllReduce, call.OneShot)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.OneShot, By: ByKernel, Kernel: collective.OneShot, Why: "a row"}},
-		{"GPU, in order, a kernel instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring},
+		{"GPU, in order, a kernel instead of a ring", Chooser{InOrder: true, Kernels: allKernels, Rows: ring},
 			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: ordered}},
-		{"GPU, in order, a window instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring},
+		{"GPU, in order, a window instead of a ring", Chooser{InOrder: true, Kernels: allKernels, Rows: ring},
 			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
 			Answer{Algo: call.Window, By: ByWindow, Kernel: collective.TwoShot, Why: ordered}},
 		{"GPU, in order, no kernels", Chooser{InOrder: true, Rows: ring},
 			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
-		{"GPU, in order, step by step", Chooser{InOrder: true, Forced: call.Steps, Kernels: paperKernels(true)},
+		{"GPU, in order, step by step", Chooser{InOrder: true, Forced: call.Steps, Kernels: allKernels},
 			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
-		{"GPU, in order, a large reduce", Chooser{InOrder: true, Kernels: paperKernels(true)},
+		{"GPU, in order, a large reduce", Chooser{InOrder: true, Kernels: allKernels},
 			Question{Kind: call.Reduce, Bytes: 3 << 20, Type: f32, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByShares, Why: ordered}},
-		{"GPU, in order, a small reduce", Chooser{InOrder: true, Kernels: paperKernels(true),
+		{"GPU, in order, a small reduce", Chooser{InOrder: true, Kernels: allKernels,
 			Rows: rows(call.Reduce, call.Direct)}, Question{Kind: call.Reduce, Bytes: 1 << 20, Type: f32, OnGPU: true},
 			Answer{Algo: call.Direct, By: ByKernel, Kernel: collective.Reduce, Why: "a row"}},
-		{"GPU, scaled", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)},
+		{"GPU, scaled", Chooser{Kernels: allKernels, Rows: rows(call.AllReduce, call.TwoShot)},
 			Question{Kind: call.AllReduce, Bytes: 32 << 20, Type: f32, Op: scaledOp, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: "a row"}},
-		{"GPU, scaled in no window", Chooser{Forced: call.Window, Kernels: paperKernels(true), Rows: ring},
+		{"GPU, scaled in no window", Chooser{Forced: call.Window, Kernels: allKernels, Rows: ring},
 			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, Op: scaledOp, OnGPU: true, Registered: true},
 			Answer{Algo: call.Ring, Why: "a row"}},
-		{"GPU, copies", Chooser{Forced: call.Copies, Kernels: paperKernels(true)},
+		{"GPU, copies", Chooser{Forced: call.Copies, Kernels: allKernels},
 			Question{Kind: call.AllGather, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
 			Answer{Algo: call.Copies, By: ByCopies, Kernel: collective.AllGather, Why: asked}},
 	} {
@@ -181,67 +188,11 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
-// TestOneChoice: Explain, "ringo tune" and the calls themselves say the same, for every
-// collective, size and algorithm that is asked for.
-func TestOneChoice(t *testing.T) {
-	for _, n := range []int{1, 2, 4} {
-		for kind := call.Barrier; kind.Valid(); kind++ {
-			if kind.Pairwise() {
-				continue
-			}
-			for forced := call.Auto; forced < call.Algos; forced++ {
-				for _, inOrder := range []bool{false, true} {
-					for _, bytes := range []int{0, 8, 64 << 10, 1 << 20, 1 << 28} {
-						o := Options{Algo: forced.String(), InOrder: inOrder}
-						about := fmt.Sprintf("%v of %d on %d, %v, in order %v", kind, bytes, n, forced, inOrder)
-						c := Chooser{Topo: Blocks(n, 0), Forced: forced, InOrder: inOrder}
-						q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32}
-						ch, err := Explain(kind, n, 0, bytes, 0, o)
-						require.NoError(t, err, about)
-						sameAnswer(t, about+", host", c.Choose(q), ch)
-
-						f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: c.Topo}
-						for range n {
-							f.GPUs = append(f.GPUs, "NVIDIA H200")
-						}
-						c.Kernels, c.Rows, q.OnGPU = paperKernels(n > 1), RowsFor(nil, f, paperKernels(n > 1).LongestDirect()), true
-						for _, q.Registered = range []bool{false, true} {
-							ch, err = ExplainGPU(kind, n, 0, bytes, 0, GPUs{Registered: q.Registered}, o)
-							require.NoError(t, err, about)
-							ans := c.Choose(q)
-							sameAnswer(t, about+", GPU", ans, ch)
-							if names := c.Names(kind, bytes, q.Registered); ans.By != ByFold && ans.By != ByShares &&
-								slices.Contains(planKinds, kind) {
-								named := ans.Algo.String()
-								if ans.Algo == call.Steps && !slices.Contains(names, named) {
-									named = Default(kind).String() // is the same where no kernel has its name
-								}
-								require.Contains(t, names, named, about)
-							}
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
-func sameAnswer(t *testing.T, about string, ans Answer, ch Choice) {
-	require.Equal(t, ans.Algo.String(), ch.Algo, about)
-	require.Equal(t, ans.Why, ch.Reason, about)
-	require.NotContains(t, ch.Others, ch.Algo, about)
-	hasSteps := ans.By == BySchedule || ans.By == ByFold
-	require.Equal(t, hasSteps, ch.Schedule != nil, about)
-	if ans.By != ByFold {
-		require.Nil(t, ch.Then, about)
-	}
-}
-
 // BenchmarkChoose is what each call pays for a choice: on a host by thresholds, across hosts by costs that are found
 // once, on GPUs by the last row.
 func BenchmarkChoose(b *testing.B) {
 	f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4}, GPUs: []string{"NVIDIA H200"}}
-	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
+	c := Chooser{Topo: f.Topo, Kernels: allKernels, Rows: RowsFor(nil, f, collective.MaxMessage)}
 	b.Run("hosts", func(b *testing.B) {
 		across := Chooser{Topo: Blocks(31, 8).Over(Wire{})}
 		b.ReportAllocs()

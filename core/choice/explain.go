@@ -23,8 +23,16 @@ type Choice struct {
 	// Blocks are how many blocks of a GPU each kernel takes at most, 0 on a host.
 	Blocks    int
 	WhyBlocks string
-	// Bulk reports whether the GPUs move the data by bulk copies.
+	Carrier   string // what carries it out, "steps" for a Schedule
+	// Bulk reports whether the GPUs move the data by bulk copies, where it lies in multiples of 16 bytes.
 	Bulk bool
+	// Lingers reports whether a kernel carries it out with the calls just before and after, outside of graphs.
+	Lingers bool
+	Phases  int // programs that carry it out one after the other, 0 if one does it all
+
+	// Modelled is the size, near Bytes, for which the model of Alternatives has chosen; 0 where measurements have, or the
+	// user.
+	Modelled int
 
 	Others   []string       // algorithms that could be asked for instead
 	Schedule sched.Schedule // nil for a kernel that has no steps
@@ -102,12 +110,18 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	for range n {
 		f.GPUs = append(f.GPUs, cmp.Or(gpus.Name, "NVIDIA H200"))
 	}
-	few := n >= 2 && n <= collective.MaxRanks
-	reach := paperKernels(f.Far.Peer() && few)
-	if c.Kernels = reach; few && (f.Far == transport.OverPCIe || f.Far == transport.OverHost) {
-		c.Kernels = tornLines{reach, n}
+	var k paperKernels
+	if n >= 2 && n <= collective.MaxRanks {
+		k.reach = f.Far.Peer()
+		switch f.Far {
+		case transport.OverP2P:
+			k.longest = collective.MaxMessage
+		case transport.OverPCIe, transport.OverHost:
+			k.longest = collective.TornMessage(n)
+		}
 	}
-	c.Rows = RowsFor(given, f, c.Kernels.LongestDirect())
+	c.Kernels = k
+	c.Rows = RowsFor(given, f, k.longest)
 	if reduces := kind == call.AllReduce ||
 		kind == call.ReduceScatter; gpus.Row != 0 && (!reduces || gpus.Row < 8 || gpus.Row > kernels.MaxNormRow) {
 		return Choice{}, fmt.Errorf("%w: rows of %d bytes of %v: want an AllReduce or a ReduceScatter, and 8 to %d bytes",
@@ -118,11 +132,16 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered, Row: gpus.Row}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)
-	ch.Bulk = ans.By == BySchedule && f.Far.Peer() && gpu.bulk && c.Budget.Bulk
+	way := ans.Way(&collective.Facts{Lanes: ans.Blocks, LingerLanes: c.Budget.LingerLanes(), Vectors: true,
+		Bulk: f.Far.Peer() && gpu.bulk})
+	ch.Lingers = way == collective.ByLinger
+	ch.Bulk = ch.Lingers || way == collective.ByBulk
 	if ans.Why != ordered && ans.By != ByFold && q.Row == 0 {
 		names := func(bytes int) []string { return c.Names(kind, bytes, gpus.Registered) }
 		ch.Others = without(names(bytes), ch.Algo)
-		ch.paper = c.onGPUs(q, f, names)
+		if ch.paper = c.onGPUs(q, f, names); ans.Why == fromSim || ans.Why == fromSimNear {
+			ch.paper = c.onHosts(q, root, names)
+		}
 	}
 	return ch, nil
 }
@@ -146,8 +165,12 @@ func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, e
 
 // choice puts an answer into words and tables.
 func (c *Chooser) choice(q Question, ans Answer, root, whole int) Choice {
-	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.Why,
-		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks}
+	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.reason(),
+		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks, Carrier: ans.By.String(), Phases: ans.Phases,
+		Modelled: lookedAt(&ans, q.Bytes)}
+	if ans.By == ByKernel || ans.By == ByWindow || ans.By == ByNorm {
+		ch.Carrier += " " + ans.Kernel.String()
+	}
 	schedule := func(kind call.Kind, a call.Algo) sched.Schedule {
 		return Key{Kind: kind, Algo: a, Peer: int32(root)}.Schedule(c.Topo)
 	}

@@ -68,31 +68,19 @@ func (c *Chooser) anyDirect() bool {
 	return c.Kernels != nil && c.Kernels.LongestDirect() == collective.MaxMessage
 }
 
-// paperKernels are the Kernels of an engine that is not there: all or none.
-type paperKernels bool
-
-func (k paperKernels) LongestDirect() int {
-	if k {
-		return collective.MaxMessage
-	}
-	return 0
+// paperKernels are the Kernels of an engine that is not there.
+type paperKernels struct {
+	longest int  // message of direct kernels
+	reach   bool // all GPUs reach each other's memory
 }
+
+func (k paperKernels) LongestDirect() int { return k.longest }
 
 func (k paperKernels) CanWindow(d collective.Direct) bool {
 	in, out := d.InWindow()
-	return bool(k) && (in || out)
+	return k.reach && (in || out)
 }
 
-// tornLines are paperKernels where lines may arrive in parts.
-type tornLines struct {
-	paperKernels
-	ranks int
-}
+func (k paperKernels) CanCopy(d collective.Direct) bool { return k.CanWindow(d) && d.ByCopies() }
 
-func (k tornLines) LongestDirect() int { return collective.TornMessage(k.ranks) }
-
-func (k paperKernels) CanNorm(row int) bool { return bool(k) && row <= kernels.MaxNormRow }
-
-func (k paperKernels) CanCopy(d collective.Direct) bool {
-	return k.CanWindow(d) && d.ByCopies()
-}
+func (k paperKernels) CanNorm(row int) bool { return k.reach && row <= kernels.MaxNormRow }

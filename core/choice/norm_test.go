@@ -13,7 +13,7 @@ import (
 // TestNorm: which kernel finishes rows, and where other collectives move them.
 func TestNorm(t *testing.T) {
 	const row = 16 << 10
-	near, far := paperKernels(true), Kernels(tornLines{true, 4})
+	near, far := allKernels, Kernels(paperKernels{collective.TornMessage(4), true})
 	for _, x := range []struct {
 		ranks   int
 		kernels Kernels
@@ -39,7 +39,7 @@ func TestNorm(t *testing.T) {
 		{4, far, call.Auto, call.AllReduce, 1, false,
 			Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: rowsByKernel}},
 		{4, far, call.Auto, call.AllReduce, 4096, false, Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
-		{4, paperKernels(false), call.Auto, call.AllReduce, 8, false,
+		{4, paperKernels{}, call.Auto, call.AllReduce, 8, false,
 			Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
 		{4, nil, call.Auto, call.AllReduce, 8, true, Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
 	} {

@@ -180,7 +180,7 @@ func TestGivenPlanFirst(t *testing.T) {
 	p, err := ParsePlan("mine", "ringo plan 1\nmachine x\ngpu NVIDIA H200\npath p2p\nallreduce 4 any all ring\n"+
 		"allreduce 4 registered 4K oneshot\n")
 	require.NoError(t, err)
-	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(p, f, collective.MaxMessage)}
+	c := Chooser{Topo: f.Topo, Kernels: allKernels, Rows: RowsFor(p, f, collective.MaxMessage)}
 	for bytes, want := range map[int]call.Algo{4 << 10: call.OneShot, 1 << 20: call.Ring} {
 		ans := c.Choose(Question{Kind: call.AllReduce, Bytes: bytes, OnGPU: true, Registered: true})
 		require.Equal(t, want, ans.Algo, "%d bytes: %s", bytes, ans.Why)

@@ -100,7 +100,7 @@ func TestPlanAgainstTimes(t *testing.T) {
 				for r := range f.GPUs {
 					f.GPUs[r] = test.gpu
 				}
-				c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
+				c := Chooser{Topo: f.Topo, Kernels: allKernels, Rows: RowsFor(nil, f, collective.MaxMessage)}
 				var sum, most float64
 				var worst string
 				for _, m := range times {

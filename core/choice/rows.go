@@ -26,21 +26,26 @@ type Row struct {
 	Few    int    `json:",omitempty"` // the same by the policies efficiency and zero
 }
 
-// row is the first row that covers a size and can serve here, nil if there is none.
-func (c *Chooser) row(kind call.Kind, bytes int, where memory) *Row {
+// row is the first row that covers a size and can serve here, nil if there is none. narrowed reports whether the budget
+// has left one out.
+func (c *Chooser) row(kind call.Kind, bytes int, where memory) (row *Row, narrowed bool) {
 	for list := len(c.Rows[kind]) - 1; list >= 0; list-- {
 		if list == 1 && where == anywhere {
 			continue
 		}
 		rows := c.Rows[kind][list]
 		for i := range rows {
-			if r := &rows[i]; bytes <= r.Most && c.Budget.takes(r, kind, bytes*kind.Shares(c.Topo.Ranks)) &&
-				c.serves(kind, r.Algo, bytes, where) {
-				return r
+			r := &rows[i]
+			if bytes > r.Most || !c.serves(kind, r.Algo, bytes, where) {
+				continue
 			}
+			if c.Budget.takes(r, kind, bytes*kind.Shares(c.Topo.Ranks)) {
+				return r, narrowed
+			}
+			narrowed = true
 		}
 	}
-	return nil
+	return nil, narrowed
 }
 
 // Names are the algorithms that can serve on these GPUs, each once, by the names of plans.

@@ -2,11 +2,6 @@ package choice
 
 import "github.com/ringo-go/ringo/core/call"
 
-// threshold is Threshold for the communicator of c.
-func (c *Chooser) threshold(kind call.Kind, bytes int) (call.Algo, string) {
-	return Threshold(kind, c.Topo, bytes, c.Forced)
-}
-
 // Threshold is the algorithm of a collective by its size, in bytes of Count elements, with the reason; forced, unless
 // Auto, goes before where the collective has it. The sizes were measured in the shared memory of one host, and are for
 // one host alone: across hosts the cost of each algorithm decides.

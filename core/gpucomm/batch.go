@@ -5,8 +5,6 @@ package gpucomm
 import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
-	"github.com/ringo-go/ringo/engine/grid"
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
 )
@@ -18,7 +16,7 @@ const maxBatch = 256
 // Alike returns how many of a group's next calls Batch can carry out together, 1 if it cannot.
 // All ranks have to find the same number, so the calls' streams, which a rank alone knows, do not
 // count. Nor does it count whether calls use the same memory: calls of a group have no order.
-func (q *queue) Alike(calls []*call.Call) int {
+func (q *calls) Alike(calls []*call.Call) int {
 	n := 0
 	for n < min(len(calls), maxBatch) && (q.likeBefore(calls, n) || q.small(calls[n])) && calls[n].Type == calls[0].Type &&
 		calls[n].Op.Kind == calls[0].Op.Kind {
@@ -29,7 +27,7 @@ func (q *queue) Alike(calls []*call.Call) int {
 
 // likeBefore reports whether a call differs from the one before it in its memory alone, and no window is open: then the
 // same kernel carries it out.
-func (q *queue) likeBefore(calls []*call.Call, i int) bool {
+func (q *calls) likeBefore(calls []*call.Call, i int) bool {
 	if i == 0 || len(q.windows.open) > 0 {
 		return false
 	}
@@ -39,7 +37,7 @@ func (q *queue) likeBefore(calls []*call.Call, i int) bool {
 }
 
 // small reports whether a call may be part of a batch. A PreMulSum may not: each call has a scalar of its own.
-func (q *queue) small(c *call.Call) bool {
+func (q *calls) small(c *call.Call) bool {
 	switch {
 	case c.Kind != call.AllReduce, !c.OnDevice(), !q.engine.CanMany(c.Bytes()):
 		return false
@@ -51,80 +49,48 @@ func (q *queue) small(c *call.Call) bool {
 }
 
 // Batch queues checked calls that are alike, in a few kernels. They may be on different
-// streams.
-func (q *queue) Batch(calls []*call.Call) error {
-	for _, c := range calls {
-		if err := q.known.ours(c); err != nil {
-			return err
-		}
-	}
-	return q.known.with(calls[0], func(seen cuda.Sight) error {
-		longest := 0
-		for i, c := range calls {
-			longest = max(longest, c.Bytes())
-			if err := q.known.admitMemories(c); err != nil {
-				return err
-			}
-			if i == 0 || c.Stream != calls[i-1].Stream {
-				if _, err := q.known.admitStream(c.Stream, seen); err != nil {
-					return err
-				}
-			}
-		}
-		if err := q.Life.Begin(calls[0], q); err != nil {
-			return q.known.refusal(calls[0], err)
-		}
-		batch := q.engine.Batch(len(calls), longest, q.chooser.Budget.SideBySide())
-		for len(calls) > 0 {
-			n := 1
-			for n < len(calls) && calls[n].Stream == calls[0].Stream {
-				n++
-			}
-			if err := q.onStream(&batch, calls[:n]); err != nil {
-				return err
-			}
-			calls = calls[n:]
-		}
-		return nil
-	})
-}
-
-// onStream queues the calls of a batch that come next, all on one stream.
-func (q *queue) onStream(b *grid.Batch, calls []*call.Call) (err error) {
-	e, err := q.known.admitStream(calls[0].Stream, cuda.Sight{}) // anew: the capture may have gone on
-	if err != nil {
+// streams: each change of the stream begins another operation. All are admitted, or none.
+func (q *calls) Batch(calls []*call.Call) (err error) {
+	var v visit
+	first, seq := calls[0], q.life.Turn.Seq()
+	defer func() { err = q.admission.leave(&v, first, seq, err) }()
+	if err = q.admission.enter(&v, first.Stream); err != nil {
 		return err
 	}
-	e.observed = q.upkeep.observed.arrive()
-	defer func() { e.observed.issued(err) }()
-	q.jobs = q.jobs[:0]
-	t := task{entry: e, answer: choice.Answer{Algo: call.OneShot}}
-	for i, c := range calls {
-		if q.likeBefore(calls, i) {
-			q.Numberer.Again(&t.request, c, t.answer.Algo, e.captures)
-		} else if err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() error { return nil }); err != nil {
+	if _, err = q.admission.admit(&v, calls, false); err != nil {
+		return err
+	}
+	longest := 0
+	for _, c := range calls {
+		longest = max(longest, c.Bytes())
+	}
+	batch := q.engine.Batch(len(calls), longest, q.chooser.Budget.SideBySide())
+	for len(calls) > 0 {
+		n := 1
+		for n < len(calls) && calls[n].Stream == calls[0].Stream {
+			n++
+		}
+		if err = q.queue(&task{how: batched, batch: &batch}, calls[:n]); err != nil {
 			return err
 		}
-		e.observed.add(c, &t.request)
-		q.jobs = append(q.jobs, t.job(c))
+		calls = calls[n:]
 	}
-	done := 0
-	err = q.order.after(&e, func() error {
-		end := q.order.endEvent(&e)
-		for i := range q.jobs {
-			q.jobs[i].Event = end
+	return nil
+}
+
+// launchBatch queues the kernels of a batch's calls. An error is of the first call that is not queued.
+func (q *calls) launchBatch(t *task, calls []*call.Call) error {
+	end := q.order.endEvent(&t.entry)
+	for i := range q.jobs {
+		q.jobs[i].Event = end
+	}
+	for done := 0; done < len(calls); {
+		n, err := q.engine.RunMany(t.batch, q.jobs[done:])
+		if err != nil {
+			t.call, t.seq = calls[done], 0
+			return err
 		}
-		for done < len(calls) {
-			n, err := q.engine.RunMany(b, q.jobs[done:])
-			if err != nil {
-				return err
-			}
-			done += n
-		}
-		return nil
-	})
-	if err != nil {
-		return q.Life.Fail(calls[min(done, len(calls)-1)], 0, err, q)
+		done += n
 	}
 	return nil
 }

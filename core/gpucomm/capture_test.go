@@ -2,7 +2,6 @@ package gpucomm
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -43,16 +42,15 @@ func TestForkMakesNoBranches(t *testing.T) {
 			last := s[i/2%2]
 			var before, now cuda.CaptureInfo
 			g.Life.Turn.Lock(context.Background())
-			e, err := g.admitStream(s[1], cuda.Sight{})
-			err = errors.Join(err, g.inTurn(&e, func() (err error) {
-				before, err = d.StreamGetCaptureInfo(last)
-				if err == nil {
-					now, err = d.StreamGetCaptureInfo(s[1])
-				}
-				return err
-			}))
-			g.Life.Turn.Unlock()
+			e, err := g.admission.admitStream(s[1], cuda.Sight{})
 			require.NoError(t, err)
+			require.NoError(t, g.order.begin(&e))
+			before, err = d.StreamGetCaptureInfo(last)
+			require.NoError(t, err)
+			now, err = d.StreamGetCaptureInfo(s[1])
+			require.NoError(t, err)
+			require.NoError(t, g.order.end(&e))
+			g.Life.Turn.Unlock()
 			require.Equal(t, before.Dependencies, now.Dependencies)
 		}
 		require.NoError(t, cuda.After(d, s[0], s[1], fork))

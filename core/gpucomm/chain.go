@@ -1,7 +1,6 @@
 package gpucomm
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/ringo-go/ringo/gpu"
@@ -10,7 +9,7 @@ import (
 
 // A chain has the operations of all communicators of a process on a GPU follow each other, in
 // the order of their calls, on whichever streams and in whichever graphs they are (see
-// ringo.Config.LaunchOrder). order.inTurn does the same for the operations of one communicator.
+// ringo.Config.LaunchOrder). an order does the same for those of one communicator.
 type chain struct {
 	driver cuda.Driver
 	event  gpu.Event // the end of the last operation
@@ -42,7 +41,7 @@ func joinChain(d *gpu.Device) (c *chain, leave func() error, err error) {
 	defer chains.Unlock()
 	if c = chains.of[key]; c == nil {
 		c = &chain{driver: d.Driver(), recordings: map[uint64]*recording{}}
-		if c.event, err = newEvent(d); err != nil {
+		if c.event, err = newEvent(key.driver, ctx); err != nil {
 			return nil, nil, err
 		}
 		if chains.of == nil {
@@ -62,26 +61,34 @@ func joinChain(d *gpu.Device) (c *chain, leave func() error, err error) {
 	}, nil
 }
 
-// after calls f, which queues an operation, so that the operation follows the one queued before it, whichever
-// communicator that was of.
-func (c *chain) after(e *entry, f func() error) error {
+// begin takes the turn, and puts an operation after the one queued before it, whichever communicator that was of.
+func (c *chain) begin(e *entry) (err error) {
 	c.turn.Lock()
-	defer c.turn.Unlock()
+	e.chained = true
+	if !e.captures {
+		return c.driver.StreamWaitEvent(e.handle, c.event, 0)
+	}
+	e.inChain = c.recording(e.capture.ID)
+	if err = e.inChain.begin(c.driver, e, c.event); err == nil {
+		e.capture, err = c.driver.StreamGetCaptureInfo(e.handle) // with the new dependencies
+	}
+	return err
+}
+
+// end notes the end of the operation.
+func (c *chain) end(e *entry) error {
 	if e.captures {
-		return c.recording(e.capture.ID).add(c.driver, e, c.event, func() (err error) {
-			if e.capture, err = c.driver.StreamGetCaptureInfo(e.handle); err != nil { // with the new dependencies
-				return err
-			}
-			return f()
-		})
-	}
-	if err := c.driver.StreamWaitEvent(e.handle, c.event, 0); err != nil {
-		return err
-	}
-	if err := f(); err != nil {
-		return err
+		return e.inChain.end(c.driver, e, c.event)
 	}
 	return c.driver.EventRecord(c.event, e.handle)
+}
+
+// leave gives the turn back, if the operation has it.
+func (c *chain) leave(e *entry) {
+	if e.chained {
+		e.chained = false
+		c.turn.Unlock()
+	}
 }
 
 // recording is the recording of a capture, which it makes the first time.
@@ -106,20 +113,4 @@ func (c *chain) forget(captures []uint64) {
 	for _, id := range captures {
 		delete(c.recordings, id)
 	}
-}
-
-// follow makes what the stream captures next depend on the recording's last operation alone, which depends on the
-// earlier ones: operations that are captured on several streams make a graph without branches.
-func (r *recording) follow(d cuda.Driver, s gpu.Stream, has []cuda.GraphNode) error {
-	after := slices.Clone(r.last)
-	for _, n := range has {
-		if !r.past[n] && !slices.Contains(after, n) {
-			after = append(after, n)
-		}
-	}
-	if len(after) == len(has) &&
-		!slices.ContainsFunc(has, func(n cuda.GraphNode) bool { return !slices.Contains(after, n) }) {
-		return nil
-	}
-	return d.StreamUpdateCaptureDependencies(s, after, cuda.CaptureSetDependencies)
 }

@@ -18,7 +18,7 @@ type copyStream struct {
 
 // open makes the stream, unless there is one. Register calls it, while no kernel runs: making a stream may wait for
 // kernels.
-func (x *copyStream) open(d *gpu.Device) (err error) {
+func (x *copyStream) open(d *gpu.Device, ctx cuda.Context) (err error) {
 	if x.stream != 0 {
 		return nil
 	}
@@ -26,33 +26,26 @@ func (x *copyStream) open(d *gpu.Device) (err error) {
 		return err
 	}
 	for _, e := range []*gpu.Event{&x.fork, &x.join} {
-		if *e, err = newEvent(d); err != nil {
+		if *e, err = newEvent(d.Driver(), ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// newEvent is an event for order, without a time stamp, which is cheaper.
-func newEvent(d *gpu.Device) (e gpu.Event, err error) {
-	err = d.With(func() error {
-		e, err = d.Driver().EventCreate(cuda.EventDisableTiming)
-		return err
-	})
-	return e, err
+// enter returns the stream for copies in place of a legacy default stream s, and any other s as it is. What is queued
+// between enter and leave keeps its place in the order of s.
+func (x *copyStream) enter(d cuda.Driver, s gpu.Stream) (gpu.Stream, error) {
+	if s != 0 && s != gpu.Legacy {
+		return s, nil
+	}
+	return x.stream, cuda.After(d, x.stream, s, x.fork)
 }
 
-// instead calls f with the stream in place of a legacy default stream s, and with any other
-// s as it is. What f queues keeps its place in the order of s.
-func (x *copyStream) instead(d cuda.Driver, s gpu.Stream, f func(gpu.Stream) error) error {
+// leave has s go on behind the copies that were queued.
+func (x *copyStream) leave(d cuda.Driver, s gpu.Stream) error {
 	if s != 0 && s != gpu.Legacy {
-		return f(s)
-	}
-	if err := cuda.After(d, x.stream, s, x.fork); err != nil {
-		return err
-	}
-	if err := f(x.stream); err != nil {
-		return err
+		return nil
 	}
 	return cuda.After(d, s, x.stream, x.join)
 }

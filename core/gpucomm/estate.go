@@ -1,7 +1,6 @@
 package gpucomm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,29 +12,6 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
-
-// upkeep is what a communicator has besides its calls: the GPU memory that they need, who watches and observes them,
-// and their end.
-type upkeep struct {
-	base
-	estate    *estate
-	watch     watch
-	observed  *observed // nil if nobody observes
-	closed    bool
-	suspended bool // see Footprint
-}
-
-func (u *upkeep) open() (err error) {
-	d := u.Device
-	u.watch.judged, u.watch.end = context.WithCancel(context.Background())
-	u.estate = &estate{driver: d.Driver(), dev: d.Handle(), later: d.Later, log: u.Log}
-	if u.estate.ctx, err = d.Driver().DevicePrimaryCtxRetain(d.Handle()); err != nil {
-		u.estate = nil
-		return err
-	}
-	u.observed, err = openObserved(u.Numberer, u.estate)
-	return err
-}
 
 // An estate is what the operations of a communicator need on its GPU. The communicator
 // holds it until it is closed, and each graph that has captured one of its operations until
@@ -60,6 +36,16 @@ type estate struct {
 	late    uint64         // guarded by mu; operations since
 }
 
+// newEstate retains the primary context of a GPU.
+func newEstate(d *gpu.Device, log *slog.Logger) (*estate, error) {
+	e := &estate{driver: d.Driver(), dev: d.Handle(), later: d.Later, log: log}
+	var err error
+	if e.ctx, err = e.driver.DevicePrimaryCtxRetain(e.dev); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
 // keep has the estate give something back at its end.
 func (e *estate) keep(giveBack func() error) {
 	e.mu.Lock()
@@ -76,11 +62,20 @@ func (e *estate) memory() *cuda.Growing {
 }
 
 // event makes an event for order, which the estate gives back.
-func (u *upkeep) event() (gpu.Event, error) {
-	e, err := newEvent(u.Device)
+func (e *estate) event() (gpu.Event, error) {
+	made, err := newEvent(e.driver, e.ctx)
 	if err == nil {
-		u.estate.keep(func() error { return u.estate.driver.EventDestroy(e) }) // giveBack makes the context current
+		e.keep(func() error { return e.driver.EventDestroy(made) }) // giveBack makes the context current
 	}
+	return made, err
+}
+
+// newEvent returns an event for order, without a time stamp, which is cheaper.
+func newEvent(d cuda.Driver, ctx cuda.Context) (e gpu.Event, err error) {
+	err = cuda.With(d, ctx, func() error {
+		e, err = d.EventCreate(cuda.EventDisableTiming)
+		return err
+	})
 	return e, err
 }
 

@@ -24,7 +24,7 @@ type Flat struct {
 func (w *Window) Flat() (Flat, error) {
 	ws := w.of
 	var f Flat
-	err := ws.together(call.Register, func(ctx context.Context) error {
+	err := ws.meetings.together(call.Register, func(ctx context.Context) error {
 		if w.closed || w.span == nil {
 			f.Reason = w.reason
 			return nil
@@ -35,7 +35,7 @@ func (w *Window) Flat() (Flat, error) {
 		}
 		if reason != "" {
 			f.Reason = reason
-			ws.Log.Info("registered memory has no one range of addresses", "subsys", "REG", "window", w.number, "reason", reason)
+			ws.log.Info("registered memory has no one range of addresses", "subsys", "REG", "window", w.number, "reason", reason)
 			return w.closeFlat()
 		}
 		f.Base, f.Stride = w.flat.Base, w.flat.Stride
@@ -59,7 +59,7 @@ func (w *Window) lay(ctx context.Context) (reason string, err error) {
 		note.Span = span.Offer()
 		defer func() { err = errors.Join(err, span.Settle()) }()
 	}
-	notes, err := ws.meet(ctx, call.Register, note)
+	notes, err := ws.meetings.meet(ctx, call.Register, note)
 	if err != nil {
 		return "", err
 	}
@@ -69,14 +69,14 @@ func (w *Window) lay(ctx context.Context) (reason string, err error) {
 			return notes[r].Bad, nil
 		}
 		if offers[r], err = p2p.ParseSegmentOffer(notes[r].Span); err != nil {
-			return "", ws.abandon(call.Register, err)
+			return "", ws.meetings.abandon(call.Register, err)
 		}
 	}
 	note = windowNote{Window: w.number, Bytes: w.region.Len()}
 	if w.flat, err = span.Lay(offers); err != nil {
 		note.Bad = err.Error()
 	}
-	if notes, err = ws.meet(ctx, call.Register, note); err != nil { // until then ranks hand out files
+	if notes, err = ws.meetings.meet(ctx, call.Register, note); err != nil { // until then ranks hand out files
 		return "", err
 	}
 	for r := range notes {

@@ -19,9 +19,6 @@ type Footprint struct{ g *Comm }
 // Footprint returns the communicator's Footprint.
 func (g *Comm) Footprint() *Footprint { return &Footprint{g} }
 
-// errSuspended refuses calls between Suspend and Resume.
-var errSuspended = fmt.Errorf("%w: the communicator is suspended: call Resume on all ranks", call.ErrInvalid)
-
 // Bytes is how many bytes stay until Close, fixed, and how many more Suspend gives back, or has given back, mapped. The
 // latter grow with the calls that need them.
 func (f *Footprint) Bytes() (fixed, mapped int) {
@@ -30,7 +27,7 @@ func (f *Footprint) Bytes() (fixed, mapped int) {
 	}
 	g := f.g
 	g.Life.Turn.Ask(func() {
-		if g.closed {
+		if g.admission.closed {
 			return
 		}
 		fixed, mapped = g.net.Fixed()+g.engine.Fixed(), g.net.Mapped()+g.engine.Mapped()
@@ -48,22 +45,22 @@ func (f *Footprint) Suspend() error {
 		return nil
 	}
 	g := f.g
-	return g.together(call.Suspend, func(ctx context.Context) error {
-		if g.suspended {
+	return g.windows.meetings.together(call.Suspend, func(ctx context.Context) error {
+		if g.admission.suspended {
 			return errSuspended
 		}
-		if err := errors.Join(g.finish(), g.Verdict()); err != nil {
+		if err := errors.Join(g.order.finish(), g.watch.verdict()); err != nil {
 			return err
 		}
-		if _, err := g.meet(ctx, call.Suspend, windowNote{}); err != nil { // no kernel of any rank runs
+		if _, err := g.windows.meetings.meet(ctx, call.Suspend, windowNote{}); err != nil { // no kernel of any rank runs
 			return err
 		}
-		g.suspended = true
+		g.admission.suspended = true
 		errs := []error{g.net.Suspend(), g.engine.Suspend()}
 		for _, m := range g.estate.rooms {
 			errs = append(errs, m.Suspend())
 		}
-		return g.abandon(call.Suspend, errors.Join(errs...))
+		return g.windows.meetings.abandon(call.Suspend, errors.Join(errs...))
 	})
 }
 
@@ -73,24 +70,24 @@ func (f *Footprint) Resume() error {
 		return nil
 	}
 	g := f.g
-	return g.together(call.Resume, func(ctx context.Context) error {
-		if !g.suspended {
+	return g.windows.meetings.together(call.Resume, func(ctx context.Context) error {
+		if !g.admission.suspended {
 			return fmt.Errorf("%w: the communicator is not suspended", call.ErrInvalid)
 		}
-		if _, err := g.meet(ctx, call.Resume, windowNote{}); err != nil { // all have given theirs back
+		if _, err := g.windows.meetings.meet(ctx, call.Resume, windowNote{}); err != nil { // all have given theirs back
 			return err
 		}
 		errs := []error{g.net.Resume(), g.engine.Resume()}
 		for _, m := range g.estate.rooms {
 			errs = append(errs, m.Resume())
 		}
-		if err := g.abandon(call.Resume, errors.Join(errs...)); err != nil {
+		if err := g.windows.meetings.abandon(call.Resume, errors.Join(errs...)); err != nil {
 			return err
 		}
-		if _, err := g.meet(ctx, call.Resume, windowNote{}); err != nil { // all have theirs again
+		if _, err := g.windows.meetings.meet(ctx, call.Resume, windowNote{}); err != nil { // all have theirs again
 			return err
 		}
-		g.suspended = false
+		g.admission.suspended = false
 		return nil
 	})
 }

@@ -3,11 +3,11 @@
 // communicator, and nothing here is promised to other modules but what package ringo has as its
 // own.
 //
-// A call takes five steps (queue.go); what they find out is a value that is passed down. Its memory and stream are
-// checked (check.go). Its buffers are looked up in the windows, which are registered memory (windows.go, register.go).
-// Package choice says what carries it out. Package request numbers it. Then kernels or copies of engine/grid are queued
-// on the call's stream, after the communicator's previous operation (stream.go). A watcher (watch.go) hears of what
-// goes wrong on the GPU, and stops the kernels when the communicator ends.
+// The function queue (calls.go) is the path of a call, in the order in which things happen: its memory and stream are
+// admitted (admission.go); its buffers are looked up in the windows, which are registered memory (windows.go); package
+// choice says what carries it out; package request numbers it; then, after the communicator's previous operation
+// (order.go), kernels or copies of engine/grid are queued on its stream (launch.go). What is found out is a value, the
+// task. A watch (watch.go) hears of what goes wrong on the GPU, and stops the kernels when the communicator ends.
 //
 // Two traps. A call must allocate and load everything before it queues its first kernel:
 // both may wait for kernels that run, and those may wait for this rank. And the kernels of
@@ -18,64 +18,32 @@ package gpucomm
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"time"
 
-	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/gpupaths"
-	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/core/paths"
-	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
 
-// Options are what a Comm is made of.
-type Options struct {
-	Device        *gpu.Device
-	Quota         *gpupaths.Quota
-	Life          *life.Life
-	Group         bootstrap.Group
-	Chooser       choice.Chooser // as for host memory; Open adds the GPUs' kernels and plan
-	Plan          *choice.Plan   // rank 0's; may be nil
-	Numberer      *request.Numberer
-	Host          *paths.Net
-	Paths         *paths.Config
-	JoinTimeout   time.Duration // bounds the meetings of Register and Window.Close
-	CheckPointers bool          // ask the driver about the memory of every call
-	FIFOBytes     int           // see grid.Options
-	ArgsBytes     int           // the same
-	LaunchOrder   bool          // operations follow those of other communicators
-	// Lock takes the Turn behind all that this rank has begun. InTurn calls f in it, also if ctx ends before: then later
-	Lock   func(context.Context) error
-	InTurn func(ctx context.Context, f func() error) error
-	Log    *slog.Logger
-}
-
-// A base is what all parts of a Comm use. After Open only placements changes.
-type base struct {
+// A Comm is the GPU half of one rank's communicator. The caller of a method holds Life.Turn, unless the method says
+// otherwise. It is made of parts, each of which knows those that its constructor takes.
+type Comm struct {
 	Options
-	chooser    choice.Chooser
-	net        *gpupaths.Net
-	engine     *grid.Engine
-	placements placements // of the last calls
+	chooser   choice.Chooser
+	net       *gpupaths.Net
+	engine    *grid.Engine
+	path      path       // for errors: where memory lies and what leads to peers
+	estate    *estate    // what is given back when no graph needs it any more
+	observed  *observed  // nil if nobody observes
+	watch     *watch     // hears of what goes wrong
+	admission *admission // memory and streams that calls may be on
+	order     *order     // one operation after the other
+	windows   *windows   // registered memory
+	*calls               // carried out
 }
-
-// A Comm is the GPU half of one rank's communicator. The caller of a method holds
-// Life.Turn, unless the method says otherwise.
-//
-// It is made of parts. Each embeds the next and sees nothing of those before; its fields are
-// written in its own files alone:
-//
-//	queue    calls carried out: queue batch exchange norm shares phases prepare workplace
-//	windows  registered memory: windows register flat signal
-//	order    one operation after the other: stream capture chain copystream
-//	known    memory and streams that calls may be on: check
-//	upkeep   watching, observing, giving back: estate watch roll watcher observe footprint leave
-//	base     what Open has made
-type Comm struct{ queue }
 
 // Open connects the GPUs of all ranks, which call it together. missing says, in the same
 // words on all ranks, why GPU memory cannot be used: a rank has no GPU, or nothing connects
@@ -84,29 +52,43 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
 	}
-	g = new(Comm)
-	g.Options, g.chooser = o, o.Chooser
+	g = &Comm{Options: o, chooser: o.Chooser}
 	g.enter()
 	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Quota, o.Paths); err != nil ||
 		missing != "" {
 		return g, missing, err
 	}
-	for _, open := range []func() error{g.upkeep.open, g.openEngine, g.known.open, g.order.open, g.queue.open} {
-		if err := open(); err != nil {
-			return g, "", err
-		}
+	if err = g.open(); err == nil {
+		err = g.agreeOnRows(ctx)
 	}
-	if err := g.agreeOnRows(ctx); err != nil {
-		return g, "", err
+	if err == nil {
+		g.watch.start()
 	}
-	g.prepareWatch()
-	return g, "", nil
+	return g, "", err
 }
 
-// lingerNarrow is for schedules of few lanes. Measured beside products of matrices and in steps of training:
-// docs/gpu-inside.md, "Beside matrix products".
-var lingerNarrow = grid.Linger{
-	Time: 20 * time.Microsecond, Blocks: choice.FewLanes, Least: 1 << 20, Most: choice.FewLanesMost,
+// open makes the parts.
+func (g *Comm) open() (err error) {
+	g.path.net = g.net
+	if g.estate, err = newEstate(g.Device, g.Log); err != nil {
+		return err
+	}
+	if g.observed, err = openObserved(g.Numberer, g.estate); err != nil {
+		return err
+	}
+	if err = g.openEngine(); err != nil {
+		return err
+	}
+	g.watch = newWatch(&g.Options, g.net, &g.path, g.engine.Control(), g.estate, g.observed)
+	if g.admission, err = newAdmission(&g.Options, g.estate, g.net.Context(), &g.path); err != nil {
+		return err
+	}
+	if g.order, err = newOrder(&g.Options, g.net, g.engine, g.estate, g.watch); err != nil {
+		return err
+	}
+	g.windows = newWindows(&g.Options, g.net, g.engine, g.admission, g.watch, g.order)
+	g.calls, err = newCalls(&g.Options, &g.chooser, &g.path, g.observed, g.windows)
+	return err
 }
 
 // openEngine makes the engine, which the estate gives back.
@@ -114,8 +96,8 @@ func (g *Comm) openEngine() error {
 	e, budget := g.estate, g.net.Budget()
 	g.chooser.Budget = budget
 	var linger grid.Linger
-	if budget.Narrow {
-		linger = lingerNarrow
+	if lanes := budget.LingerLanes(); lanes > 0 {
+		linger = grid.Linger{Time: choice.LingerTime, Blocks: lanes}
 	}
 	var err error
 	g.engine, err = grid.New(e.driver, e.ctx, e.dev, g.net, grid.Options{
@@ -148,22 +130,22 @@ func without(all []paths.Profile) string {
 
 // agreeOnRows gives all ranks rank 0's rows of the plan. It also has the ranks wait for each
 // other: no kernel may write to a peer's queues before the peer has made its engine.
-func (b *base) agreeOnRows(ctx context.Context) error {
-	b.chooser.Kernels = b.engine
+func (g *Comm) agreeOnRows(ctx context.Context) error {
+	g.chooser.Kernels = g.engine
 	var mine []byte
-	if b.Life.Rank == 0 {
-		f := b.net.Fabric(b.chooser.Topo)
-		if b.Plan != nil && !b.Plan.Matches(f) {
-			b.Log.Warn("plan not used", "subsys", "INIT", "why", unused(b.Plan, f))
+	if g.Life.Rank == 0 {
+		f := g.net.Fabric(g.chooser.Topo)
+		if g.Plan != nil && !g.Plan.Matches(f) {
+			g.Log.Warn("plan not used", "subsys", "INIT", "why", unused(g.Plan, f))
 		}
-		rows := choice.RowsFor(b.Plan, f, b.engine.LongestDirect())
+		rows := choice.RowsFor(g.Plan, f, g.engine.LongestDirect())
 		mine = rows.Encode()
 	}
-	all, err := b.Group.AllGather(ctx, mine)
+	all, err := g.Group.AllGather(ctx, mine)
 	if err != nil {
 		return err
 	}
-	b.chooser.Rows, err = choice.DecodeRows(all[0])
+	g.chooser.Rows, err = choice.DecodeRows(all[0])
 	return err
 }
 
@@ -173,19 +155,18 @@ func unused(p *choice.Plan, f *choice.Fabric) string {
 
 // Notes are lines that say which path leads to each rank and why there is no better one, how schedules move data, and
 // why a plan is not used. It may be called at any time.
-func (b *base) Notes() []string {
-	notes := b.net.Notes()
-	if b.engine.Bulk() {
+func (g *Comm) Notes() []string {
+	notes := g.net.Notes()
+	if g.engine.Bulk() {
 		notes = append(notes, "GPU memory: schedules go by bulk copies, in few blocks of few threads")
 	}
-	if b.net.Budget().Narrow {
-		l := &lingerNarrow
+	if g.net.Budget().Narrow {
 		notes = append(notes, fmt.Sprintf("GPU memory: schedules of %d to %d MiB within %v of each other share a kernel",
-			l.Least>>20, l.Most>>20, l.Time))
+			choice.LingerLeast>>20, choice.FewLanesMost>>20, choice.LingerTime))
 	}
-	if b.Life.Rank == 0 && b.Plan != nil {
-		if f := b.net.Fabric(b.chooser.Topo); !b.Plan.Matches(f) {
-			notes = append(notes, unused(b.Plan, f))
+	if g.Life.Rank == 0 && g.Plan != nil {
+		if f := g.net.Fabric(g.chooser.Topo); !g.Plan.Matches(f) {
+			notes = append(notes, unused(g.Plan, f))
 		}
 	}
 	return notes
@@ -193,13 +174,20 @@ func (b *base) Notes() []string {
 
 // Chooser chooses what carries out calls on this communicator's GPUs. It may be called at
 // any time.
-func (b *base) Chooser() *choice.Chooser { return &b.chooser }
+func (g *Comm) Chooser() *choice.Chooser { return &g.chooser }
 
-// Via is part of life.Path. It may be called at any time.
-func (b *base) Via(peer int) string { return b.net.Via(peer) }
+// Via is the path to a peer. It may be called at any time.
+func (g *Comm) Via(peer int) string { return g.net.Via(peer) }
 
-// Memory is part of life.Path. It may be called at any time.
-func (b *base) Memory(where uint16) string {
-	p := b.placements.find(where)
-	return p.String()
-}
+// Capturing reports whether a stream of the rank's GPU is being captured. It may be called at any time.
+func (g *Comm) Capturing(s gpu.Stream) bool { return g.order.capturing(s) }
+
+// Register makes a window of a part of the rank's GPU memory; see ringo.Comm.Register. It takes the Turn itself.
+func (g *Comm) Register(r mem.Region) (*Window, error) { return g.windows.register(r) }
+
+// Err is why the communicator has failed, nil if it is well. It may be called at any time.
+func (g *Comm) Err() error { return g.watch.err() }
+
+// Verdict is Err for a caller whose stream is done. Graphs that were launched after Close are an error too. It may be
+// called at any time.
+func (g *Comm) Verdict() error { return g.watch.verdict() }

@@ -151,67 +151,15 @@ func (g *Comm) do(c *call.Call) error {
 	return g.Do(c)
 }
 
-// What carries a call out is what Answer says: a schedule is compiled, kernels need none,
-// and a reduction in order of rank has the schedules of other collectives.
-func TestAnswerIsCarriedOut(t *testing.T) {
-	const n, count = 3, 70
-	for _, test := range []struct {
-		name     string
-		forced   call.Algo
-		inOrder  bool
-		kind     call.Kind
-		by       choice.Carrier
-		programs []call.Kind
-	}{
-		{"kernel", call.Auto, false, call.AllReduce, choice.ByKernel, nil},
-		{"kernel of one step", call.OneShot, false, call.AllReduce, choice.ByKernel, nil},
-		{"kernel of two steps", call.TwoShot, false, call.AllReduce, choice.ByKernel, nil},
-		{"ring", call.Ring, false, call.AllReduce, choice.BySchedule, []call.Kind{call.AllReduce}},
-		{"reduce-scatter", call.Direct, false, call.ReduceScatter, choice.ByKernel, nil},
-		{"reduce-scatter in a ring", call.Ring, false, call.ReduceScatter, choice.BySchedule,
-			[]call.Kind{call.ReduceScatter}},
-		{"logstep", call.LogStep, false, call.AllGather, choice.BySchedule, []call.Kind{call.AllGather}},
-		{"tree", call.Tree, false, call.Broadcast, choice.BySchedule, []call.Kind{call.Broadcast}},
-		{"an algorithm of others", call.Ring, false, call.AlltoAll, choice.ByKernel, nil},
-		{"step by step", call.Steps, false, call.AlltoAll, choice.BySchedule, []call.Kind{call.AlltoAll}},
-		{"in order", call.Auto, true, call.AllReduce, choice.ByKernel, nil},
-		{"in order, in parts", call.Steps, true, call.AllReduce, choice.ByFold, []call.Kind{call.AllGather}},
-		{"in order, in parts, to one", call.Steps, true, call.Reduce, choice.ByFold, []call.Kind{call.Gather}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			list := gputest.GPUs(t, n, gputest.Unchecked(n))
-			comms := open(t, list, func(o *Options) { o.Chooser.Forced, o.Chooser.InOrder = test.forced, test.inOrder })
-			in, out := memories(t, list, 4*n*count), memories(t, list, 4*n*count)
-			each(t, comms, func(g *Comm) error {
-				c := &call.Call{Kind: test.kind, In: in[g.Life.Rank], Out: out[g.Life.Rank], Count: count, Type: kernels.Float32}
-				if err := errors.Join(g.do(c), g.Device.Synchronize(0)); err != nil {
-					return err
-				}
-				if by := g.Answer(c).By; by != test.by {
-					t.Errorf("rank %d: carried out by %d", g.Life.Rank, by)
-				}
-				return nil
-			})
-			for _, g := range comms {
-				var kinds []call.Kind
-				for key := range g.programs {
-					kinds = append(kinds, key.Kind)
-				}
-				require.ElementsMatch(t, test.programs, kinds)
-			}
-		})
-	}
-}
-
 // BenchmarkAdmit is the check of memory that is known.
 func BenchmarkAdmit(b *testing.B) {
 	list := gputest.GPUs(b, 1)
 	g := open(b, list, nil)[0]
 	x, y := memories(b, list, 4096)[0], memories(b, list, 4096)[0]
-	g.known.add(x)
-	g.known.add(y)
+	g.admission.add(x)
+	g.admission.add(y)
 	for b.Loop() {
-		if err := errors.Join(g.admitMemory("In", x, 4), g.admitMemory("Out", y, 4)); err != nil {
+		if err := errors.Join(g.admission.admitMemory("In", x, 4), g.admission.admitMemory("Out", y, 4)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -225,5 +173,5 @@ func TestAdmitOncePerAllocation(t *testing.T) {
 		part := x.Slice(at, 64)
 		require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: part, Out: part, Count: 16, Type: kernels.Float32}))
 	}
-	require.Equal(t, []mem.Region{x}, g.known.memory)
+	require.Equal(t, []mem.Region{x}, g.admission.memory)
 }

@@ -12,12 +12,23 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// neighbours are the ranks of one communicator that are in this process. When the last of
-// them leaves, the memory of all of them is given back as soon as the ranks of other
-// processes have left too: until then kernels of peers may use it.
-type neighbours struct {
-	open int // ranks that have not left
-	left []leaver
+// processes are the communicators of this process.
+var processes struct {
+	sync.Mutex
+	of      map[string]*parting // communicators with open ranks here, by key
+	leaving []*parting          // that have begun to give back
+	entered chan struct{}       // closed when a rank opens a communicator; nil if nobody waits for that
+}
+
+// A parting is the end of the ranks of one communicator that are in this process. When the last of them leaves, the
+// memory of all of them is given back as soon as the ranks of other processes have left too: until then kernels of
+// peers may use it.
+type parting struct {
+	open  int // ranks that have not left
+	left  []leaver
+	apart chan struct{} // closed when nobody has windows open
+	done  chan struct{} // closed when everything is given back
+	err   error         // valid then
 }
 
 // A leaver is a rank that has left. releaseHost gives back its host half.
@@ -26,50 +37,65 @@ type leaver struct {
 	releaseHost func() error
 }
 
-// processes are the communicators of this process.
-var processes struct {
-	sync.Mutex
-	of      map[string]*neighbours // communicators with open ranks here, by key
-	leaving []<-chan struct{}      // each closed when a communicator has been given back
-	entered chan struct{}          // closed when a rank opens a communicator; nil if nobody waits for that
-}
-
-// enter counts a rank among its neighbours.
+// enter counts a rank among those of its communicator.
 func (g *Comm) enter() {
 	processes.Lock()
 	defer processes.Unlock()
 	if processes.of == nil {
-		processes.of = map[string]*neighbours{}
+		processes.of = map[string]*parting{}
 	}
 	key := string(g.Group.Key())
-	n := processes.of[key]
-	if n == nil {
-		n = &neighbours{}
-		processes.of[key] = n
+	p := processes.of[key]
+	if p == nil {
+		p = &parting{apart: make(chan struct{}), done: make(chan struct{})}
+		processes.of[key] = p
 	}
-	n.open++
+	p.open++
 	if processes.entered != nil {
 		close(processes.entered)
 		processes.entered = nil
 	}
 }
 
+// last counts a rank out, and returns the parting if no other rank is in. If no other communicator is open either, it
+// returns the partings under way, and what is closed when one is opened.
+func (l leaver) last() (p *parting, under []*parting, entered <-chan struct{}) {
+	processes.Lock()
+	defer processes.Unlock()
+	key := string(l.Group.Key())
+	p = processes.of[key]
+	p.open--
+	p.left = append(p.left, l)
+	if p.open > 0 {
+		return nil, nil, nil
+	}
+	delete(processes.of, key)
+	processes.leaving = append(processes.leaving, p)
+	if len(processes.of) > 0 {
+		return p, nil, nil
+	}
+	if processes.entered == nil {
+		processes.entered = make(chan struct{})
+	}
+	return p, slices.Clone(processes.leaving), processes.entered
+}
+
 // Drain waits until what was queued has ended. The caller holds the Turn.
 func (g *Comm) Drain() error {
-	if g.closed {
+	if g.admission.closed {
 		return nil
 	}
-	return g.finish()
+	return g.order.finish()
 }
 
 // Finish waits until what was queued has ended, and lets nothing more begin: from now on
 // operations in graphs end as soon as they are launched. Nobody watches the GPU after that.
 func (g *Comm) Finish() error {
-	g.closed = true
-	err := g.finish()
-	g.Verdict() // what was queued may have ended because a peer never came; then Life hears of it
-	g.unwatch()
-	err = errors.Join(err, g.engine.End(), g.finish()) // again: a graph may have been launched
+	g.admission.closed = true
+	err := g.order.finish()
+	g.watch.verdict() // what was queued may have ended because a peer never came; then Life hears of it
+	g.watch.stop()
+	err = errors.Join(err, g.engine.End(), g.order.finish()) // again: a graph may have been launched
 	g.observed.lookFor(call.ErrClosed)
 	g.estate.seal(g.engine.Control())
 	return err
@@ -82,98 +108,73 @@ func (g *Comm) Finish() error {
 // run. After a failure it waits for a second: others may go on in another group before they close this one. In any case
 // it waits until nobody has windows open, whose memory is the user's then. The caller need not hold the Turn.
 func (g *Comm) Leave(releaseHost func() error) error {
-	processes.Lock()
-	key := string(g.Group.Key())
-	n := processes.of[key]
-	n.open--
-	n.left = append(n.left, leaver{g, releaseHost})
-	if n.open > 0 {
-		processes.Unlock()
+	p, under, entered := leaver{g, releaseHost}.last()
+	if p == nil {
 		return nil
 	}
-	delete(processes.of, key)
-	done, apart := make(chan struct{}), make(chan struct{})
-	processes.leaving = append(slices.DeleteFunc(processes.leaving, isClosed), done)
-	waits, alone := slices.Clone(processes.leaving), len(processes.of) == 0 // cloned: others delete from leaving
-	if alone && processes.entered == nil {
-		processes.entered = make(chan struct{})
-	}
-	entered := processes.entered
-	processes.Unlock()
-	windows := hasWindows(n.left)
-	var err error
-	go func() {
-		defer close(done)
-		if err = disband(n.left, apart); err != nil {
-			g.Log.Warn("not all is given back", "subsys", "GPU", "err", err)
-		}
-	}()
-	g.Device.Later(func() { <-done })
+	windows := p.hasWindows()
+	go p.giveBack(windows)
+	g.Device.Later(func() { <-p.done })
 	if windows {
-		<-apart
-	}
-	if !alone {
-		return nil
+		<-p.apart
 	}
 	var enough <-chan time.Time
-	if hasFailed(n.left) {
+	if p.hasFailed() {
 		enough = time.After(time.Second)
 	}
-	for _, done := range waits {
+	for _, other := range under {
 		select {
-		case <-done:
+		case <-other.done:
 		case <-entered:
 			return nil
 		case <-enough:
 			return nil
 		}
 	}
-	return err
-}
-
-func hasFailed(all []leaver) bool {
-	return slices.ContainsFunc(all, func(l leaver) bool { return l.Life.Guard.Aborted() != nil })
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+	if len(under) == 0 {
+		return nil
 	}
+	return p.err
 }
 
-func hasWindows(all []leaver) bool {
-	return slices.ContainsFunc(all, func(l leaver) bool { return len(l.windows.open)+len(l.windows.retired) > 0 })
+func (p *parting) hasFailed() bool {
+	return slices.ContainsFunc(p.left, func(l leaver) bool { return l.Life.Guard.Aborted() != nil })
+}
+
+func (p *parting) hasWindows() bool {
+	return slices.ContainsFunc(p.left, func(l leaver) bool {
+		return l.windows != nil && len(l.windows.open)+len(l.windows.retired) > 0
+	})
 }
 
 // farewellTime is how long ranks wait for those of other processes.
 const farewellTime = 10 * time.Second
 
-// disband gives back the memory of this process's ranks. First all ranks of all processes
+// giveBack gives back the memory of this process's ranks. First all ranks of all processes
 // leave, since until then their kernels may use that memory. Open windows are closed next, and all
-// ranks say so: then no rank has another's memory open, and the channel apart is closed. After a
+// ranks say so: then no rank has another's memory open, and apart is closed. After a
 // failure ranks do both at once, since what they have queued has ended.
-func disband(all []leaver, apart chan<- struct{}) error {
+func (p *parting) giveBack(windows bool) {
+	all := p.left
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
-	windows := hasWindows(all)
 	var errs []error
 	closeWindows := func() {
 		for _, g := range all {
-			errs = append(errs, g.closeWindows())
+			if g.windows != nil {
+				errs = append(errs, g.windows.close())
+			}
 		}
 	}
 	var parted []error
-	if hasFailed(all) {
+	if p.hasFailed() {
 		closeWindows()
 		parted = partAll(ctx, all, bootstrap.Apart)
 	} else if parted = partAll(ctx, all, bootstrap.Left); windows {
 		closeWindows()
 		partAll(ctx, all, bootstrap.Apart) // an error means that there is nobody to wait for
 	}
-	close(apart)
+	close(p.apart)
 	for i, g := range all {
 		if !errors.Is(parted[i], bootstrap.ErrExit) {
 			// when a process ends, the driver frees what peers may still write to, once nobody has it open
@@ -181,7 +182,13 @@ func disband(all []leaver, apart chan<- struct{}) error {
 		}
 		errs = append(errs, g.releaseHost())
 	}
-	return errors.Join(errs...)
+	if p.err = errors.Join(errs...); p.err != nil {
+		all[0].Log.Warn("not all is given back", "subsys", "GPU", "err", p.err)
+	}
+	processes.Lock()
+	defer processes.Unlock()
+	processes.leaving = slices.DeleteFunc(processes.leaving, func(o *parting) bool { return o == p })
+	close(p.done)
 }
 
 // partAll brings the ranks of this process to a stage. Those without an error know that no kernel of another rank
@@ -216,7 +223,11 @@ func (g *Comm) release(parted bool) error {
 	if g.net != nil { // quietly, for another thread may capture a stream meanwhile
 		d := g.Device.Driver()
 		errs = append(errs, cuda.Quietly(d, g.net.Context(), func() error {
-			return errors.Join(g.copyStream.close(d), g.net.Close(parted))
+			var err error
+			if g.windows != nil {
+				err = g.windows.copies.close(d)
+			}
+			return errors.Join(err, g.net.Close(parted))
 		}))
 	}
 	if g.estate != nil { // the last, for it holds the context

@@ -52,12 +52,12 @@ func TestKnownMemory(t *testing.T) {
 	g := open(t, list, nil)[0]
 	whole := memories(t, list, 4096)[0]
 	admit := func(r mem.Region) {
-		require.NoError(t, list[0].With(func() error { return g.admitMemory("In", r, 4) }))
+		require.NoError(t, list[0].With(func() error { return g.admission.admitMemory("In", r, 4) }))
 	}
 	for at := range 100 {
 		admit(whole.Slice(4*at, 40))
 	}
-	require.Equal(t, []mem.Region{whole}, g.known.memory)
+	require.Equal(t, []mem.Region{whole}, g.admission.memory)
 	var others []mem.Region
 	for range 40 {
 		others = append(others, memories(t, list, 256)...)
@@ -67,12 +67,12 @@ func TestKnownMemory(t *testing.T) {
 			admit(r.Slice(16, 64))
 		}
 	}
-	require.Len(t, g.known.memory, 41)
-	for i := range g.known.memory[1:] {
-		require.Less(t, g.known.memory[i].Ptr(), g.known.memory[i+1].Ptr())
+	require.Len(t, g.admission.memory, 41)
+	for i := range g.admission.memory[1:] {
+		require.Less(t, g.admission.memory[i].Ptr(), g.admission.memory[i+1].Ptr())
 	}
-	require.True(t, g.known.has(whole))
-	require.False(t, g.known.has(mem.Device(0, whole.Ptr()+4000, 100)), "it ends outside")
-	g.known.add(mem.Device(0, whole.Ptr()+1000, 8))
-	require.False(t, g.known.has(whole), "what overlaps is gone")
+	require.True(t, g.admission.has(whole))
+	require.False(t, g.admission.has(mem.Device(0, whole.Ptr()+4000, 100)), "it ends outside")
+	g.admission.add(mem.Device(0, whole.Ptr()+1000, 8))
+	require.False(t, g.admission.has(whole), "what overlaps is gone")
 }

@@ -53,8 +53,8 @@ func TestNormPieces(t *testing.T) {
 	whole := openArena(t, "aaa", list, func(*Options) {})
 	pieces := openArena(t, "aab", list, func(*Options) {})
 	for _, g := range pieces.comms {
-		require.NoError(t, g.openReduction())
-		r := g.reduction
+		require.NoError(t, g.workplace.open())
+		r := g.workplace.reduction
 		r.ScratchBytes, r.Whole = 4<<10, 1<<10
 	}
 	for _, kind := range []call.Kind{call.AllReduce, call.ReduceScatter} {

@@ -105,8 +105,8 @@ func TestPieces(t *testing.T) {
 	steps := func(o *Options) { o.Chooser.InOrder, o.Chooser.Forced = true, call.Steps }
 	whole, pieces := openArena(t, "aa", list, steps), openArena(t, "aa", list, steps)
 	for _, g := range pieces.comms {
-		require.NoError(t, g.openReduction())
-		r := g.reduction
+		require.NoError(t, g.workplace.open())
+		r := g.workplace.reduction
 		r.ScratchBytes, r.Whole = 4<<10, 1<<10
 	}
 	for i, kind := range []call.Kind{call.AllReduce, call.Reduce, call.ReduceScatter} {
@@ -145,7 +145,7 @@ func TestPhases(t *testing.T) {
 				require.Equal(t, whole.results(t, c, false), phases.results(t, c, false), "%v", &c)
 			}
 			programs := 0
-			for key := range phases.comms[0].programs {
+			for key := range phases.comms[0].programs.of {
 				if key.Phase > 0 {
 					programs++
 				}

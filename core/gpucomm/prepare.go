@@ -1,15 +1,12 @@
 package gpucomm
 
 import (
-	"cmp"
 	"errors"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/rankorder"
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/kernels/collective"
 )
 
 // Prepare loads and allocates what a checked call needs, so that Do only queues it.
@@ -19,121 +16,87 @@ import (
 // Register. Loading a kernel is what is left: drivers may let it wait for the kernels of the GPU. All kernels that only
 // copy are loaded at Open. Those of every type and operator would take seconds there, so a program whose communicators
 // overlap has Prepare load those that it needs.
-func (q *queue) Prepare(c *call.Call) error {
-	return q.known.admitted(c, func(e entry) error {
-		return q.ready(c, &task{entry: e, answer: q.Answer(c)})
-	})
-}
-
-// A prepared names calls that have the same kernels.
-type prepared struct {
-	by     choice.Carrier
-	kernel collective.Direct
-	kind   call.Kind
-	typ    kernels.DataType
-	op     kernels.Kind
-	norm   bool
+func (q *calls) Prepare(c *call.Call) (err error) {
+	t := task{call: c, seq: q.life.Turn.Seq()}
+	defer func() { err = q.leave(&t, err) }()
+	if err = q.admission.enter(&t.visit, c.Stream); err != nil {
+		return err
+	}
+	list := [1]*call.Call{c}
+	if t.entry, err = q.admission.admit(&t.visit, list[:], true); err != nil {
+		return err
+	}
+	return q.ready(c, &t)
 }
 
 // PrepareAll has the kernels of a group's calls loaded before the first call is queued: one thread may make the calls
 // of several GPUs, and a kernel of this one may wait for a call that comes later. An invalid call gets its error when
 // it is queued.
-func (q *queue) PrepareAll(calls []*call.Call) error {
+func (q *calls) PrepareAll(calls []*call.Call) (err error) {
 	i := 0
 	for i < len(calls) && (q.likeBefore(calls, i) || !q.unprepared(calls[i])) {
 		i++
 	}
-	if i == len(calls) || q.upkeep.closed || q.Life.Failure() != nil {
+	if i == len(calls) || q.admission.closed || q.life.Failure() != nil {
 		return nil
 	}
-	return q.known.with(calls[i], func(cuda.Sight) error {
-		for k := i; k < len(calls); k++ {
-			c := calls[k]
-			if k > i && q.likeBefore(calls, k) || !q.unprepared(c) {
-				continue
-			}
-			ans := q.Answer(c)
-			if err := q.ready(c, &task{answer: ans}); err != nil {
-				return err
-			}
-			q.prepared[whatOf(c, &ans)] = true
+	t := task{call: calls[i], seq: q.life.Turn.Seq()}
+	defer func() { err = q.leave(&t, err) }()
+	if err = q.admission.enter(&t.visit, t.call.Stream); err != nil {
+		return err
+	}
+	for k, c := range calls[i:] {
+		if k > 0 && q.likeBefore(calls, i+k) || !q.unprepared(c) {
+			continue
 		}
-		return nil
-	})
+		if err = q.ready(c, &t); err != nil {
+			return err
+		}
+		q.prepared[whatOf(c, &t.answer)] = true
+	}
+	return nil
 }
 
 // unprepared reports whether PrepareAll has something to do for a call.
-func (q *queue) unprepared(c *call.Call) bool {
-	if !c.OnDevice() || c.Kind.Pairwise() || q.known.ours(c) != nil {
+func (q *calls) unprepared(c *call.Call) bool {
+	if !c.OnDevice() || c.Kind.Pairwise() || q.admission.ours(c) != nil {
 		return false
 	}
 	ans := q.Answer(c)
 	return !q.prepared[whatOf(c, &ans)]
 }
 
-func whatOf(c *call.Call, ans *choice.Answer) prepared {
-	return prepared{ans.By, ans.Kernel, c.Kind, c.Type, c.Op.Kind, c.Norm != nil}
-}
-
 // ready loads and allocates what a call needs. The device's context is current.
-func (q *queue) ready(c *call.Call, t *task) error {
-	return q.Numberer.Carry(&t.request, c, &t.answer, true, q, func() error { return q.load(c, t) })
+func (q *calls) ready(c *call.Call, t *task) error {
+	t.call, t.seq, q.jobs = c, 0, q.jobs[:0]
+	q.choose(c, t)
+	err := q.numberer.Begin(&t.request, c, &t.answer, true)
+	if err == nil {
+		err = errors.Join(q.prepare(c, t), q.load(c, t))
+	}
+	return err
 }
 
-// load is ready for a task whose request is known.
-func (q *queue) load(c *call.Call, t *task) error {
-	r, ans := &t.request, &t.answer
-	var errs []error
-	do := func(err error) { errs = append(errs, err) }
-	scratch := func() { _, err := q.scratch(r.In); do(err) }
-	if c.CopiesIn() {
-		scratch()
-	}
-	switch ans.By {
+// load loads what one launch needs, which the launch would load itself, and allocates what grows with the calls.
+func (q *calls) load(c *call.Call, t *task) error {
+	r := &t.request
+	switch t.answer.By {
 	case choice.BySchedule:
-		for _, key := range append(q.phases(c, t), r.Key) {
-			_, err := q.program(key)
-			do(err)
-		}
-		do(q.engine.Prepare(r.Reducer))
+		return q.engine.Prepare(r.Reducer)
 	case choice.ByKernel:
-		do(q.engine.PrepareDirect(r.Reducer))
+		return q.engine.PrepareDirect(r.Reducer)
 	case choice.ByWindow:
-		do(q.engine.PrepareWindow(r.Reducer))
+		return q.engine.PrepareWindow(r.Reducer)
 	case choice.ByCopies:
-		if c.Kind == call.AllReduce {
-			_, err := q.program(shareProgram)
-			do(err)
-			do(q.engine.Prepare(r.Reducer))
-		}
-		do(q.engine.PrepareWindow(nil))
-	case choice.ByShares:
-		do(q.openReduction())
-		do(q.engine.PrepareDirect(r.Reducer))
-		if q.workplace != nil {
-			piece := cmp.Or(q.chooser.SharesPiece, sharesPiece)
-			_, err := q.workplace.Scratch(rankorder.ForShares, min(piece, r.In)/q.Life.Size)
-			do(err)
-		}
-	case choice.ByNorm:
-		do(q.engine.PrepareNorm(r.Reducer))
+		return q.engine.PrepareWindow(nil)
 	case choice.ByFold:
-		if c.Norm != nil {
-			_, err := q.readyRows(c, t)
-			do(err)
+		if c.Norm != nil || q.workplace.reduction == nil {
 			break
 		}
-		do(q.openReduction())
-		if q.workplace != nil {
-			_, err := q.workplace.prepare(r, c.Kind, c.Bytes())
-			do(err)
-			_, err = q.workplace.Scratch(rankorder.ForShares, roomOnDevice)
-			do(err)
-			if r.Op == kernels.KindPreMulSum {
-				_, err = q.workplace.Scratch(rankorder.ForScaled, roomOnDevice)
-				do(err)
-			}
+		if r.Op == kernels.KindPreMulSum {
+			return q.workplace.makeRoom(rankorder.ForShares, rankorder.ForScaled)
 		}
+		return q.workplace.makeRoom(rankorder.ForShares)
 	}
-	return errors.Join(errs...)
+	return nil
 }

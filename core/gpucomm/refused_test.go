@@ -42,7 +42,7 @@ func TestRoll(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3}, r.awaited())
 	require.Equal(t, []int{1, 3}, before, "who has it keeps it")
 	r.missed = []int{3}
-	r.end(nil)
+	r.end()
 	require.Empty(t, r.awaited())
 	require.Nil(t, r.missed)
 	require.True(t, r.asked.IsZero())
@@ -129,20 +129,20 @@ func TestCallsRefused(t *testing.T) {
 			require.NoError(t, g.do(reduce(x, x, s)))
 		}
 	}
-	require.Len(t, g.known.streams, maxKnown)
-	for i, s := range g.known.streams {
+	require.Len(t, g.admission.streams, maxKnown)
+	for i, s := range g.admission.streams {
 		require.Equal(t, handles[i+3], s.handle)
 	}
-	g.CheckPointers = true
+	g.admission.asks = true
 	require.NoError(t, g.do(reduce(x, x, 0)))
-	require.Empty(t, g.known.streams)
-	require.Equal(t, []mem.Region{x}, g.known.memory)
+	require.Empty(t, g.admission.streams)
+	require.Equal(t, []mem.Region{x}, g.admission.memory)
 }
 
 // Confirmed memory is kept in order, none twice, and all is forgotten when there is too much.
 func TestKnownRegions(t *testing.T) {
 	at := func(addr, n int) mem.Region { return mem.Device(0, uintptr(addr), n) }
-	var k known
+	var k admission
 	for _, r := range []mem.Region{at(300, 100), at(100, 50), at(200, 100), at(150, 10)} {
 		k.add(r)
 	}
@@ -317,11 +317,17 @@ func TestChain(t *testing.T) {
 	}
 	driver := d.Driver()
 	require.NoError(t, d.With(func() error {
-		require.NoError(t, a.after(&entry{stream: stream{handle: s[0]}},
-			func() error { return driver.StreamWaitValue32(s[0], gate.Ptr(), 1, cuda.WaitEQ) }))
-		require.ErrorContains(t, a.after(&entry{stream: stream{handle: s[1]}},
-			func() error { return errors.New("not queued") }), "not queued")
-		require.NoError(t, a.after(&entry{stream: stream{handle: s[1]}}, func() error { return nil }))
+		first, failed, next := &entry{stream: stream{handle: s[0]}}, &entry{stream: stream{handle: s[1]}},
+			&entry{stream: stream{handle: s[1]}}
+		require.NoError(t, a.begin(first))
+		require.NoError(t, driver.StreamWaitValue32(s[0], gate.Ptr(), 1, cuda.WaitEQ))
+		require.NoError(t, a.end(first))
+		a.leave(first)
+		require.NoError(t, a.begin(failed))
+		a.leave(failed)
+		require.NoError(t, a.begin(next))
+		require.NoError(t, a.end(next))
+		a.leave(next)
 		done, err := driver.StreamQuery(s[1])
 		require.NoError(t, err)
 		require.False(t, done, "it comes after the other stream's")

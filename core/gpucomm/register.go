@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine/grid"
@@ -14,27 +13,11 @@ import (
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
-// A Window is registered memory: a segment on each rank's GPU that the kernels of all ranks read and write directly.
-// See ringo.Comm.Register.
-type Window struct {
-	of     *windows
-	number int // on its communicator, the same on all ranks
-	region mem.Region
-	span   *p2p.Segment // nil if the window has no effect
-	memory grid.Window  // the segments of all ranks, at this rank's addresses
-	flat   *p2p.Flat    // the same in one range of addresses; nil before Flat, or if there is none
-	stalls bool         // a copy between two of the ranks may wait for calls of other threads, see p2p.Stalls
-	reason string       // why the window has no effect, "" if it has
-	closed bool
-
-	retired atomic.Bool
-}
-
-// Register makes a window of a part of the rank's GPU memory; see ringo.Comm.Register. It takes the Turn itself.
-func (ws *windows) Register(r mem.Region) (*Window, error) {
+// register is Comm.Register.
+func (ws *windows) register(r mem.Region) (*Window, error) {
 	var w *Window
-	err := ws.together(call.Register, func(ctx context.Context) error {
-		if ws.upkeep.suspended {
+	err := ws.meetings.together(call.Register, func(ctx context.Context) error {
+		if ws.admission.suspended {
 			return errSuspended
 		}
 		ws.sweep()
@@ -63,9 +46,9 @@ func (ws *windows) join(w *Window) error {
 		return fmt.Errorf("%w: host memory: register memory of the rank's GPU", call.ErrInvalid)
 	case r.Len() == 0:
 		return fmt.Errorf("%w: no bytes: register live memory of the rank's GPU", call.ErrInvalid)
-	case r.Dev() != ws.Device.Number():
+	case r.Dev() != ws.device.Number():
 		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(),
-			ws.Device.Number())
+			ws.device.Number())
 	}
 	if o := ws.open.overlap(r); o != nil {
 		return fmt.Errorf("%w: %d bytes at %#x overlap window #%d, %d bytes at %#x: close that first",
@@ -89,10 +72,10 @@ func (ws *windows) noWindows() string {
 		return fmt.Sprintf("ranks %d and %d do not reach each other's memory: %s", a, b, why)
 	}
 	switch {
-	case ws.Life.Size == 1:
+	case ws.life.Size == 1:
 		return "the communicator has one rank"
 	case !ws.engine.CanWindow(collective.TwoShot):
-		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", ws.Life.Size, collective.MaxRanks)
+		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", ws.life.Size, collective.MaxRanks)
 	}
 	return ""
 }
@@ -108,7 +91,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 	case w.span != nil:
 		note.Span = w.span.Offer()
 	}
-	notes, err := ws.meet(ctx, call.Register, note)
+	notes, err := ws.meetings.meet(ctx, call.Register, note)
 	if err != nil {
 		return errors.Join(bad, err)
 	}
@@ -147,7 +130,7 @@ func (w *Window) offers(notes []windowNote) (offers []p2p.SegmentOffer, err erro
 			continue
 		}
 		if offers[r], err = p2p.ParseSegmentOffer(o.Span); err != nil {
-			return nil, w.of.abandon(call.Register, err)
+			return nil, w.of.meetings.abandon(call.Register, err)
 		}
 	}
 	return offers, nil
@@ -163,7 +146,7 @@ func (w *Window) enter(ctx context.Context, offers []p2p.SegmentOffer) (err erro
 			break
 		}
 	}
-	notes, err := ws.meet(ctx, call.Register, windowNote{Window: w.number, Bytes: w.region.Len(), Bad: failed})
+	notes, err := ws.meetings.meet(ctx, call.Register, windowNote{Window: w.number, Bytes: w.region.Len(), Bad: failed})
 	if err != nil {
 		return err
 	}
@@ -172,12 +155,12 @@ func (w *Window) enter(ctx context.Context, offers []p2p.SegmentOffer) (err erro
 			return w.without(why)
 		}
 	}
-	if err := errors.Join(w.span.Settle(), ws.order.copyStream.open(ws.Device), ws.engine.PrepareAside(w.region.Len()),
+	if err := errors.Join(w.span.Settle(), ws.copies.open(ws.device, ws.net.Context()), ws.engine.PrepareAside(w.region.Len()),
 		ws.engine.PrepareSignals()); err != nil {
-		return ws.abandon(call.Register, err)
+		return ws.meetings.abandon(call.Register, err)
 	}
-	ws.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device",
-		ws.Device.Number())
+	ws.log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device",
+		ws.device.Number())
 	return nil
 }
 
@@ -186,36 +169,24 @@ func (w *Window) without(reason string) error {
 	w.reason = strings.TrimPrefix(reason, "p2p: ")
 	s := w.span
 	w.span = nil
-	w.of.Log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
+	w.of.log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
 	if err := s.Close(); err != nil {
-		return w.of.abandon(call.Register, err)
+		return w.of.meetings.abandon(call.Register, err)
 	}
 	return nil
 }
-
-// Region is this rank's memory.
-func (w *Window) Region() mem.Region { return w.region }
 
 // At is the address of a rank's part of the window for this rank's kernels and copies, until Close; 0 if
 // the window has no effect.
 func (w *Window) At(peer int) uintptr {
 	var at uintptr
-	w.of.Life.Turn.Ask(func() {
-		if !w.closed && !w.of.upkeep.closed && peer >= 0 && peer < len(w.memory.At) && w.span != nil {
+	w.of.life.Turn.Ask(func() {
+		if !w.closed && !w.of.admission.closed && peer >= 0 && peer < len(w.memory.At) && w.span != nil {
 			at = uintptr(w.memory.At[peer])
 		}
 	})
 	return at
 }
-
-// Reason says, in the same words on all ranks, why the window has no effect; "" if it has.
-func (w *Window) Reason() string { return w.reason }
-
-// Retire has no later call of this rank use the window: the memory at its addresses may be freed, or mapped anew, when
-// what this rank has queued is done. It waits for nobody and may be called from any goroutine. The other ranks do the
-// same at the same point among their calls; the calls of a rank that has not are an ErrMismatch. Close gives back what
-// the ranks hold of each other's memory.
-func (w *Window) Retire() { w.retired.Store(true) }
 
 // Close ends the use of a window's memory. All ranks call it together, as they do Register. It waits until what this
 // rank has queued is done, and then for the other ranks; when it has returned without error nobody uses the memory any
@@ -223,11 +194,9 @@ func (w *Window) Retire() { w.retired.Store(true) }
 // window stays open. After a failure Close waits for no other rank; the communicator's Close does, and after that the
 // memory may be freed. A communicator that is closed or has failed needs no Close of its windows.
 func (w *Window) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), w.of.JoinTimeout)
-	defer cancel()
-	err := w.of.InTurn(ctx, func() error { return w.close(ctx) })
+	err := w.of.meetings.inTurn(w.close)
 	if err != nil {
-		return w.of.Life.ErrorIn(call.CloseWindow.String(), err)
+		return w.of.life.ErrorIn(call.CloseWindow.String(), err)
 	}
 	return nil
 }
@@ -235,14 +204,14 @@ func (w *Window) Close() error {
 // close is Close in the turn.
 func (w *Window) close(ctx context.Context) error {
 	ws := w.of
-	if w.closed || ws.upkeep.closed { // what is left, the communicator gives back
+	if w.closed || ws.admission.closed { // what is left, the communicator gives back
 		return nil
 	}
 	err := ws.order.finish()
-	well := err == nil && ws.upkeep.Verdict() == nil
+	well := err == nil && ws.watch.verdict() == nil
 	if well { // when all have met, no kernel of any rank is in the window
 		var notes []windowNote
-		if notes, err = ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number, Held: ws.order.holders(w)}); err != nil {
+		if notes, err = ws.meetings.meet(ctx, call.CloseWindow, windowNote{Window: w.number, Held: ws.order.holders(w.number)}); err != nil {
 			well = false
 		}
 		for r := range notes {
@@ -258,7 +227,7 @@ func (w *Window) close(ctx context.Context) error {
 	w.closed = true
 	ws.forget(w)
 	err = errors.Join(err, w.closeFlat(), ws.closeSpan(w))
-	_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number}) // when all have met, nobody has it open
+	_, e := ws.meetings.meet(ctx, call.CloseWindow, windowNote{Window: w.number}) // when all have met, nobody has it open
 	if err = errors.Join(err, e); err != nil {
 		return err
 	}

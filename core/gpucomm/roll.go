@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/engine"
@@ -16,6 +17,10 @@ import (
 // A roll is the answers of kernels that have waited long: for which ranks they wait, and whether these have left. The
 // group alone cannot tell: it does not know for whom graphs and messages on the GPU wait.
 type roll struct {
+	life    *life.Life
+	group   bootstrap.Group
+	control *grid.Control
+
 	asked  time.Time // when the kernels were last asked, zero if not in this operation
 	asking bool
 	left   []int     // ranks that had left by then
@@ -39,9 +44,9 @@ func (r *roll) awaited() []int {
 }
 
 // end forgets the answers: another operation is under way.
-func (r *roll) end(c *grid.Control) {
+func (r *roll) end() {
 	if r.asking {
-		c.AskNoMore()
+		r.control.AskNoMore()
 	}
 	r.asked, r.asking, r.missed = time.Time{}, false, nil
 	r.mu.Lock()
@@ -61,30 +66,29 @@ func (r *roll) add(awaited []int) {
 // call asks the kernels for whom they wait, and the group where those ranks are. The watcher calls it as long as an
 // operation takes. It is an error if a kernel waits for a rank that has left. What such a rank has sent arrives before
 // the news of its leaving, so if two answers name it, the wait is in vain.
-func (u *upkeep) call(now time.Time) error {
-	r, control := &u.watch.roll, u.engine.Control()
+func (r *roll) call(now time.Time) error {
 	if !r.asking {
 		pause := life.Slow
-		if slices.ContainsFunc(r.awaited(), u.Group.Left) {
+		if slices.ContainsFunc(r.awaited(), r.group.Left) {
 			pause = answerTime
 		}
 		if now.Sub(r.asked) > pause {
 			r.asking, r.asked, r.left = true, now, r.left[:0]
-			for rank := range u.Life.Size {
-				if u.Group.Left(rank) {
-					control.Gone(rank) // before kernels are asked: those that have all they need say no more then
+			for rank := range r.life.Size {
+				if r.group.Left(rank) {
+					r.control.Gone(rank) // before kernels are asked: those that have all they need say no more then
 					r.left = append(r.left, rank)
 				}
 			}
-			control.Ask()
+			r.control.Ask()
 		}
 		return nil
 	}
-	answer := control.Awaited()
+	answer := r.control.Awaited()
 	if len(answer) == 0 || now.Sub(r.asked) < answerTime {
 		return nil
 	}
-	control.AskNoMore()
+	r.control.AskNoMore()
 	r.asking = false
 	r.add(answer)
 	for _, rank := range r.left {
@@ -100,7 +104,7 @@ func (u *upkeep) call(now time.Time) error {
 	}
 	if now.Sub(r.told) > life.Slow {
 		r.told = now
-		u.Life.Go(u.Life.Inquire)
+		r.life.Go(r.life.Inquire)
 	}
 	return nil
 }

@@ -4,19 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/gpupaths"
 	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A watch is what the watcher (watcher.go) knows of a communicator.
+// A watch is the watcher (watcher.go) of one communicator, and what it knows.
 type watch struct {
+	life     *life.Life
+	driver   cuda.Driver
+	net      *gpupaths.Net
+	path     life.Path
+	control  *grid.Control
+	estate   *estate
+	observed *observed
+	log      *slog.Logger
+
 	begun  sync.Once
 	at     uint64          // operations that had started when the watcher last looked
 	since  time.Time       // when one last started, or when nothing was under way
@@ -27,88 +38,99 @@ type watch struct {
 	end    func()          // ends judged
 }
 
-// prepareWatch has the operations on the GPU end when the communicator does, and tells its life what they do. The
-// watcher hears of their faults, gives up on them after Config.Timeout, and reports what went wrong first to that life,
-// once.
-func (u *upkeep) prepareWatch() {
+// newWatch has the operations on the GPU end when the communicator does, and tells its life what they do. The watcher
+// hears of their faults, gives up on them after Config.Timeout, and reports what went wrong first to that life, once.
+func newWatch(o *Options, net *gpupaths.Net, path life.Path, control *grid.Control, e *estate, observed *observed) *watch {
+	w := &watch{life: o.Life, driver: e.driver, net: net, path: path, control: control, estate: e, observed: observed, log: o.Log,
+		roll: roll{life: o.Life, group: o.Group, control: control}}
+	w.judged, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// start has the life of the communicator and its watch hear of each other.
+func (w *watch) start() {
 	var before atomic.Uint64 // 1 + operations that had ended when this rank was stopped
-	u.Life.OnStop(func(cause error) {
-		_, finished := u.engine.Control().Progress()
+	w.life.OnStop(func(cause error) {
+		_, finished := w.control.Progress()
 		before.Store(finished + 1)
-		u.engine.Control().Abort()
-		u.net.Stop(cause)
+		w.control.Abort()
+		w.net.Stop(cause)
 	})
-	u.net.OnBroken(u.announce)
-	u.Life.Awaits(u.watch.roll.awaited)
-	u.Life.Ran(func() bool {
-		_, finished := u.engine.Control().Progress()
+	w.net.OnBroken(w.announce)
+	w.life.Awaits(w.roll.awaited)
+	w.life.Ran(func() bool {
+		_, finished := w.control.Progress()
 		n := before.Load()
 		return n > 0 && finished >= n
 	})
-	u.Life.Busy(func() bool {
-		started, finished := u.engine.Control().Progress()
+	w.life.Busy(func() bool {
+		started, finished := w.control.Progress()
 		return started != finished
 	})
 }
 
 // announce tells the watcher that something is queued, or has broken.
-func (u *upkeep) announce() {
-	u.watch.begun.Do(func() {
-		u.watch.since = time.Now()
-		theWatcher.add(u)
+func (w *watch) announce() {
+	w.begun.Do(func() {
+		w.since = time.Now()
+		theWatcher.add(w)
 	})
 	theWatcher.rouse()
 }
 
-// unwatch ends the watch for good.
-func (u *upkeep) unwatch() {
-	u.watch.begun.Do(func() {}) // it need not begin any more
-	theWatcher.remove(u)
-	u.watch.end()
+// stop ends the watch for good.
+func (w *watch) stop() {
+	w.begun.Do(func() {}) // it need not begin any more
+	theWatcher.remove(w)
+	w.end()
 }
 
 // look is what the watcher does for a communicator. It reports whether operations are under way, and whether there is
 // no more to watch because a failure has been found.
-func (u *upkeep) look(now time.Time) (works, done bool) {
-	w, control := &u.watch, u.engine.Control()
-	started, finished := control.Progress()
+func (w *watch) look(now time.Time) (works, done bool) {
+	w.life.Turn.Aides.Run(func() { works, done = w.lookIn(now) })
+	return works, done
+}
+
+// lookIn is look on a goroutine that must not wait for the turn.
+func (w *watch) lookIn(now time.Time) (works, done bool) {
+	started, finished := w.control.Progress()
 	works = started != finished || started != w.at
 	if started == finished || started != w.at {
 		w.at, w.since = started, now
 		if !w.roll.asked.IsZero() {
-			w.roll.end(control)
+			w.roll.end()
 		}
 	}
 	var cause error
-	switch broken := u.net.Broken(); {
-	case control.Fault() != nil:
-		cause = control.Fault()
+	switch broken := w.net.Broken(); {
+	case w.control.Fault() != nil:
+		cause = w.control.Fault()
 	case broken != nil:
 		cause = broken
-	case now.Sub(u.still(now)) > u.Life.Timeout:
-		cause = fmt.Errorf("not done after %v: %w", u.Life.Timeout, call.ErrTimeout)
+	case now.Sub(w.still(now)) > w.life.Timeout:
+		cause = fmt.Errorf("not done after %v: %w", w.life.Timeout, call.ErrTimeout)
 	default:
 		if now.Sub(w.since) > life.Slow {
-			cause = u.call(now)
+			cause = w.roll.call(now)
 		}
 	}
 	if cause == nil {
 		return works, false
 	}
-	u.Life.Go(func() {
+	w.life.Go(func() {
 		defer w.end()
-		u.blame(cause)
+		w.blame(cause)
 	})
 	return false, true
 }
 
 // still is since when nothing has moved: since an operation has started, or anything on emulated GPUs, which are slow.
-func (u *upkeep) still(now time.Time) time.Time {
-	w := &u.watch
+func (w *watch) still(now time.Time) time.Time {
 	if now.Sub(w.since) < life.Slow {
 		return w.since
 	}
-	if n, _ := cuda.Moves(u.Device.Driver()); n != w.moves {
+	if n, _ := cuda.Moves(w.driver); n != w.moves {
 		w.moves, w.moved = n, now
 	}
 	if w.moved.After(w.since) {
@@ -124,8 +146,8 @@ const (
 	emulatedAbortTime = 20 * time.Second
 )
 
-func (u *upkeep) abortTime() time.Duration {
-	if _, emulated := cuda.Moves(u.Device.Driver()); emulated {
+func (w *watch) abortTime() time.Duration {
+	if _, emulated := cuda.Moves(w.driver); emulated {
 		return emulatedAbortTime
 	}
 	return abortTime
@@ -133,61 +155,59 @@ func (u *upkeep) abortTime() time.Duration {
 
 // verdictTime bounds the time in which the watcher finds out why a kernel has stopped: it
 // waits for the kernel, and then for the other ranks' word.
-func (u *upkeep) verdictTime() time.Duration { return u.abortTime() + life.RollCallWait + time.Second }
+func (w *watch) verdictTime() time.Duration { return w.abortTime() + life.RollCallWait + time.Second }
 
-// Verdict is Err for a caller whose stream is done. Graphs that were launched after Close are an error too. It may be
-// called at any time.
-func (u *upkeep) Verdict() error {
-	u.observed.look()
-	if sealed, err := u.estate.trespass(); err != nil {
-		return u.Life.ErrorIn(life.OpComm, err)
+// verdict is err, or that a graph was launched after Close, for a caller whose stream is done.
+func (w *watch) verdict() error {
+	w.observed.look()
+	if sealed, err := w.estate.trespass(); err != nil {
+		return w.life.ErrorIn(life.OpComm, err)
 	} else if sealed {
-		return u.Life.Err()
+		return w.life.Err()
 	}
-	return u.Err()
+	return w.err()
 }
 
-// Err is why the communicator has failed, nil if it is well. A stream may be done before
-// the watcher knows why its kernels have stopped; Err waits for the watcher then. It may be called at any time.
-func (u *upkeep) Err() error {
-	if u.engine.Control().Fault() != nil {
-		late := time.NewTimer(u.verdictTime())
+// err is why the communicator has failed, nil if it is well. A stream may be done before the watcher knows why its
+// kernels have stopped; err waits for the watcher then.
+func (w *watch) err() error {
+	if w.control.Fault() != nil {
+		late := time.NewTimer(w.verdictTime())
 		defer late.Stop()
 		select {
-		case <-u.watch.judged.Done():
+		case <-w.judged.Done():
 		case <-late.C:
 		}
 	}
-	return u.Life.Err()
+	return w.life.Err()
 }
 
 // blame ends the communicator because of what happened to the operation that the GPU is
 // at. It stops the kernels; those that wait for a peer say for whom and in which call.
-func (u *upkeep) blame(cause error) {
-	control := u.engine.Control()
-	control.Abort()
-	end := time.Now().Add(u.abortTime())
-	for ; control.Fault() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if started, finished := control.Progress(); started == finished {
+func (w *watch) blame(cause error) {
+	w.control.Abort()
+	end := time.Now().Add(w.abortTime())
+	for ; w.control.Fault() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if started, finished := w.control.Progress(); started == finished {
 			break
 		}
 	}
 	var step, where *engine.StepError
-	if !errors.As(control.Fault(), &where) { // no kernel has said where it was
+	if !errors.As(w.control.Fault(), &where) { // no kernel has said where it was
 		if errors.Is(cause, call.ErrTimeout) {
 			cause = fmt.Errorf("%w: blocks of its kernel have not begun: other kernels hold the GPU; RINGO_MAX_CTAS bounds a "+
 				"communicator's", cause)
 		}
-		u.Life.Found(u.Life.ErrorOf(life.OpComm, cause), nil, u.Log)
+		w.life.Found(w.life.ErrorOf(life.OpComm, cause), nil, w.log)
 		return
 	}
-	s := call.ReadSign(control.Stamp())
+	s := call.ReadSign(w.control.Stamp())
 	if !errors.As(cause, &step) {
 		step = &engine.StepError{Peer: where.Peer, Phase: where.Phase, Err: cause}
 		cause = step
 	}
 	if errors.Is(step.Err, grid.ErrAborted) {
-		if err := u.Life.Guard.Aborted(); err != nil { // the communicator ended first: that stopped the kernel
+		if err := w.life.Guard.Aborted(); err != nil { // the communicator ended first: that stopped the kernel
 			step = &engine.StepError{Peer: step.Peer, Phase: step.Phase, Err: err}
 			cause = step
 		}
@@ -195,5 +215,5 @@ func (u *upkeep) blame(cause error) {
 	if s.Kind == call.Send && step.Phase == "recv" { // both ranks stamp a message as a Send
 		s.Kind = call.Recv
 	}
-	u.Life.Found(u.Life.Locate(&call.Call{Kind: s.Kind}, s.Seq, cause, u), step, u.Log)
+	w.life.Found(w.life.Locate(&call.Call{Kind: s.Kind}, s.Seq, cause, w.path), step, w.log)
 }

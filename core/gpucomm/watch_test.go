@@ -64,7 +64,7 @@ func TestBlameWithoutPlace(t *testing.T) {
 	for i := 0; i < 5 && took >= abortTime; i++ {
 		g := open(t, list, nil)[0]
 		start := time.Now()
-		g.blame(errors.New("the bridge is down"))
+		g.watch.blame(errors.New("the bridge is down"))
 		took = time.Since(start)
 		require.ErrorContains(t, g.Verdict(), "Comm: rank 0 on a: the bridge is down")
 	}

@@ -25,17 +25,23 @@ type watcher struct {
 	dozes atomic.Bool // it sleeps longer than watchPeriod
 
 	mu      sync.Mutex
-	watched []*upkeep // guarded by mu
+	watched []watched // guarded by mu
 	runs    bool      // guarded by mu
+}
+
+// A watched is what the watcher looks at: the watch of a communicator. look reports whether operations are under way,
+// and whether there is no more to watch.
+type watched interface {
+	look(now time.Time) (works, done bool)
 }
 
 var theWatcher = watcher{wake: make(chan struct{}, 1)}
 
 // add has the watcher look at a communicator.
-func (w *watcher) add(u *upkeep) {
+func (w *watcher) add(x watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.watched = append(w.watched, u)
+	w.watched = append(w.watched, x)
 	if !w.runs {
 		w.runs = true
 		go w.run()
@@ -43,10 +49,10 @@ func (w *watcher) add(u *upkeep) {
 }
 
 // remove has the watcher forget a communicator. When it returns nobody looks at the communicator.
-func (w *watcher) remove(u *upkeep) {
+func (w *watcher) remove(x watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.watched = slices.DeleteFunc(w.watched, func(x *upkeep) bool { return x == u })
+	w.watched = slices.DeleteFunc(w.watched, func(o watched) bool { return o == x })
 	w.rouse() // to end, if that was the last
 }
 
@@ -90,12 +96,11 @@ func (w *watcher) look() (busy, goesOn bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left, now := 0, time.Now()
-	for _, u := range w.watched {
-		var works, done bool
-		u.Life.Turn.Aides.Run(func() { works, done = u.look(now) })
+	for _, x := range w.watched {
+		works, done := x.look(now)
 		busy = busy || works
 		if !done {
-			w.watched[left] = u
+			w.watched[left] = x
 			left++
 		}
 	}

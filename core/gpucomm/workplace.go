@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/core/rankorder"
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
@@ -17,97 +18,93 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A workplace is the rankorder.Workplace of a GPU.
+// A workplace is the rankorder.Workplace of a GPU, and the reduction there.
 type workplace struct {
-	q        *queue
-	combiner *combiner.Combiner
-	rooms    [rankorder.Uses]*cuda.Growing
-	args     combiner.Args // reused
-	src      [1]mem.Region // reused
-	now      fold
-}
+	device   *gpu.Device
+	estate   *estate
+	engine   *grid.Engine
+	programs *programs
+	chooser  *choice.Chooser
+	size     int // ranks
 
-// A fold is the task of a reduction in order of rank, while rankorder calls the workplace for it.
-type fold struct {
-	job    grid.Job  // what is the same in all jobs
-	gather call.Algo // of all-gathers
+	reduction *rankorder.Reduction // nil before open
+	combiner  *combiner.Combiner
+	rooms     [rankorder.Uses]*cuda.Growing
+	args      combiner.Args // reused
+	src       [1]mem.Region // reused
+	move      grid.Job      // reused
+	job       grid.Job      // while rankorder calls the workplace for a reduction: what is the same in all jobs
+	gather    call.Algo     // the same: of all-gathers
+	answer    choice.Answer // the same
+	rank      int
 }
 
 // roomOnDevice is how many bytes of GPU memory hold shares: enough that launching the kernels
 // of a piece takes little of the time.
 const roomOnDevice = 8 << 20
 
-// openReduction makes what reductions in order of rank need, once.
-func (q *queue) openReduction() error {
-	if q.reduction != nil {
+func newWorkplace(d *gpu.Device, e *estate, engine *grid.Engine, programs *programs, chooser *choice.Chooser,
+	l *life.Life) *workplace {
+	return &workplace{device: d, estate: e, engine: engine, programs: programs, chooser: chooser, rank: l.Rank, size: l.Size}
+}
+
+// open makes what reductions in order of rank need, once.
+func (p *workplace) open() error {
+	if p.reduction != nil {
 		return nil
 	}
-	ctx, err := q.Device.Context()
+	ctx, err := p.device.Context()
 	if err != nil {
 		return err
 	}
-	p := &workplace{q: q}
-	if p.combiner, err = combiner.Borrow(q.Device.Driver(), ctx); err != nil {
+	if p.combiner, err = combiner.Borrow(p.device.Driver(), ctx); err != nil {
 		return err
 	}
-	q.upkeep.estate.keep(p.combiner.Close)
+	p.estate.keep(p.combiner.Close)
 	for i := range p.rooms {
-		p.rooms[i] = q.upkeep.estate.memory()
+		p.rooms[i] = p.estate.memory()
 	}
-	q.workplace = p
-	q.reduction = rankorder.New(q.Life.Rank, q.Life.Size, q.workplace, choice.WholeOnGPU, roomOnDevice)
+	p.reduction = rankorder.New(p.rank, p.size, p, choice.WholeOnGPU, roomOnDevice)
 	return nil
 }
 
-// prepareReduction allocates the shares when the communicator is opened, if reductions in order of rank will need them:
-// where direct kernels do not take data of any length. To allocate later may wait for kernels that wait for this rank.
-func (q *queue) prepareReduction() error {
-	if !q.chooser.InOrder || q.Life.Size == 1 || q.engine.LongestDirect() == grid.MaxMessage {
+// openEarly allocates the shares when the communicator is opened, if reductions in order of rank will need them: where
+// direct kernels do not take data of any length. To allocate later may wait for kernels that wait for this rank.
+func (p *workplace) openEarly() error {
+	if !p.chooser.InOrder || p.size == 1 || p.engine.LongestDirect() == grid.MaxMessage {
 		return nil
 	}
-	err := q.openReduction()
+	err := p.open()
 	if err == nil {
-		_, err = q.workplace.Scratch(rankorder.ForShares, roomOnDevice)
+		_, err = p.Scratch(rankorder.ForShares, roomOnDevice)
 	}
 	return err
 }
 
-// inOrder queues a reduction in order of rank. The device's context is current.
-func (q *queue) inOrder(c *call.Call, t *task) error {
-	if err := q.openReduction(); err != nil {
-		return err
+// makeRoom allocates the scratch of uses.
+func (p *workplace) makeRoom(uses ...rankorder.Use) error {
+	for _, use := range uses {
+		if _, err := p.Scratch(use, roomOnDevice); err != nil {
+			return err
+		}
 	}
-	gather, err := q.workplace.prepare(&t.request, c.Kind, c.Bytes())
-	if err != nil {
-		return err
-	}
-	j := t.job(c)
-	q.workplace.now = fold{grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}, gather}
-	return q.order.after(&t.entry, func() error { return q.reduction.Run(t.request, c.Kind, j.In, j.Out) })
+	return nil
 }
 
-// prepare loads and compiles what a request needs, before its first kernel is queued: loading may wait for that kernel,
-// and the kernel for a rank that shares the GPU. gather is the algorithm of all-gathers, the same for all pieces.
-func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) (gather call.Algo, err error) {
-	if _, err := p.kernel(r); err != nil {
-		return gather, err
-	}
-	return p.prepareMoves(r, kind, bytes)
-}
-
-// prepareMoves is prepare for the collectives that move contributions and results.
+// prepareMoves loads and compiles the collectives that move contributions and results. gather is the algorithm of
+// all-gathers, the same for all pieces.
 func (p *workplace) prepareMoves(r *request.Request, kind call.Kind, bytes int) (gather call.Algo, err error) {
-	if err := p.q.engine.Prepare(nil); err != nil {
+	if err := p.engine.Prepare(nil); err != nil {
 		return gather, err
 	}
-	n := p.q.Life.Size
-	gather, _ = choice.Threshold(call.AllGather, p.q.chooser.Topo, min(bytes, p.q.reduction.ScratchBytes)/n, call.Auto)
-	first, then := p.q.reduction.Parts(kind, bytes)
+	n := p.size
+	gather, _ = choice.Threshold(call.AllGather, p.chooser.Topo, min(bytes, p.reduction.ScratchBytes)/n, call.Auto)
+	first, then := p.reduction.Parts(kind, bytes)
 	for _, k := range []call.Kind{first, then} {
 		if k == 0 {
 			continue
 		}
-		if _, err := p.q.program(r.Part(k, algorithm(k, gather))); err != nil {
+		if _, err := p.programs.find(r.Part(k, algorithm(k, gather))); err != nil {
 			return gather, err
 		}
 	}
@@ -139,23 +136,24 @@ func (p *workplace) Scratch(which rankorder.Use, n int) (mem.Region, error) {
 	if err != nil {
 		return mem.Region{}, err
 	}
-	return mem.Device(p.q.Device.Number(), at, n), nil
+	return mem.Device(p.device.Number(), at, n), nil
 }
 
 func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region,
 	outL engine.Layout) error {
-	program, err := p.q.program(r.Part(kind, algorithm(kind, p.now.gather)))
+	program, err := p.programs.find(r.Part(kind, algorithm(kind, p.gather)))
 	if err != nil {
 		return err
 	}
-	j := p.now.job
+	p.move = p.job
+	j := &p.move
 	j.Program, j.In, j.Out, j.InL, j.OutL = program, in, out, inL, outL
-	p.now.job.Continues = true // the next Move
-	return p.q.engine.Run(&j)
+	p.job.Continues = true // the next Move
+	return p.programs.run(&p.answer, j)
 }
 
 func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
-	return p.combine(p.now.job.Stream, r, dst, srcs, contributions, finish)
+	return p.combine(p.job.Stream, r, dst, srcs, contributions, finish)
 }
 
 // combine is Combine on a stream.

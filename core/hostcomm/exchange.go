@@ -37,7 +37,7 @@ func (h *Comm) Exchange(calls []*call.Call) error {
 		return h.exchangeLarge(h.order)
 	}
 	for _, c := range h.order {
-		if err := h.carryOut(c); err != nil {
+		if err := h.one(c); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,11 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	for _, c := range calls {
 		m := message{c, new(request.Request), new(engine.Job), h.life.TimeoutOf(c)}
 		ans := h.Answer(c)
-		if err := h.numberer.Carry(m.request, c, ans, false, h,
-			func() error { return h.prepare(m.job, c, m.request) }); err != nil {
+		err := h.numberer.Begin(m.request, c, ans, false)
+		if err == nil {
+			err = h.prepare(m.job, c, m.request)
+		}
+		if err = h.numberer.End(m.request, c, err, h); err != nil {
 			return err
 		}
 		// A message that fits into the queue is not lent: the receiver may take it only after a message that this

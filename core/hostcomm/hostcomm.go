@@ -1,11 +1,10 @@
 // Package hostcomm is the host half of a communicator: it carries out calls on host
 // memory. It is part of a communicator, and nothing here is promised to other modules.
 //
-// Do has package choice say what carries a call out, numbers it (package request), finds
-// the program of its schedule, and has package engine run it. Exchange carries out sends
-// and receives side by side. The half sees the life of the communicator and its paths, and
-// nothing else of it. The trap: the caller holds the communicator's Turn and has checked
-// the calls.
+// Do has package choice say what carries a call out, numbers it (package request), finds the program of its schedule,
+// and has package engine run it. Composites are made of other calls. Exchange carries out sends and receives side by
+// side. The half sees the life of the communicator and its paths, and nothing else of it. The trap: the caller holds
+// the communicator's Turn and has checked the calls.
 package hostcomm
 
 import (
@@ -41,6 +40,7 @@ type Comm struct {
 	layout    [4][]int     // of the v-variants
 	spare     []byte       // copy of In for an all-to-all in place
 	order     []*call.Call // of an exchange
+	parts     parts        // of a composite
 	reduction *rankorder.Reduction
 	workplace workplace
 	watch     *request.Watch   // nil if nobody observes
@@ -67,25 +67,31 @@ func (h *Comm) Memory(uint16) string { return "" }
 // Do carries out a checked call on host memory and returns when this rank's part is
 // done. An error is a *call.Error. It allocates nothing after the first call of a kind.
 func (h *Comm) Do(c *call.Call) error {
+	if c.Kind.Composite() {
+		return h.composite(c)
+	}
 	if err := h.life.Begin(c, h); err != nil {
 		return err
 	}
-	err := h.carryOut(c)
+	err := h.one(c)
 	h.life.Guard.End() // not deferred: a defer costs a tenth of a call of 8 bytes, and a panic ends the communicator
 	return err
 }
 
-// carryOut is Do between Begin of the Life and End of the Guard.
-func (h *Comm) carryOut(c *call.Call) error {
+// one carries out a call whose time has begun.
+func (h *Comm) one(c *call.Call) error {
 	h.watch.Arrive()
 	ans, r := h.Answer(c), &h.request
-	err := h.numberer.Carry(r, c, ans, false, h, func() error {
+	err := h.numberer.Begin(r, c, ans, false)
+	if err == nil {
 		h.job.Observed = h.watch.Begin(c, r)
 		if ans.By == choice.ByFold {
-			return h.inOrder(c, r)
+			err = h.inOrder(c, r)
+		} else {
+			err = h.run(c, r)
 		}
-		return h.run(c, r)
-	})
+	}
+	err = h.numberer.End(r, c, err, h)
 	h.watch.End(err)
 	return err
 }

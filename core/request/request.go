@@ -1,10 +1,10 @@
 // Package request is a call on its way to an engine: checked, with an algorithm, numbered. It is part of a
 // communicator, and nothing here is promised to other modules.
 //
-// Number gives a call its number among the collectives of its communicator, the stamp that travels with every slot, and
+// Begin gives a call its number among the collectives of its communicator, the stamp that travels with every slot, and
 // its arithmetic; Layouts says where the chunks of the call lie; a Watch tells an observer of the call. All calls of
-// both halves of a communicator pass Carry; the halves make engine jobs of requests. The trap: nothing may go wrong
-// with a call on one rank alone after it has a number, or the ranks are out of step.
+// both halves of a communicator pass Begin and End; the halves make engine jobs of requests. The trap: nothing may go
+// wrong with a call on one rank alone after it has a number, or the ranks are out of step.
 package request
 
 import (
@@ -53,33 +53,19 @@ type Numberer struct {
 	Observer trace.Observer // nil for none; see Watch
 }
 
-// Carry gives a call its number, with the algorithm of ans, and has do carry it out. An error goes to Life.Fail, with
-// path, and comes back as a *call.Error. The turn is held.
-func (n *Numberer) Carry(r *Request, c *call.Call, ans *choice.Answer, captured bool, path life.Path,
-	do func() error) error {
-	err := ans.Err
-	if err == nil {
-		err = n.Number(r, c, ans.Algo, captured)
-	}
-	if err == nil {
-		err = do()
-	}
-	if err != nil {
-		return n.Life.Fail(c, r.Seq(), err, path)
-	}
-	return nil
-}
-
 // LevelTrace is the level of a record of every call.
 const LevelTrace = slog.LevelDebug
 
-// Number fills in the request of a checked call that an algorithm is to carry out. The turn is held. An error is an
-// ErrInvalid, and takes no number. Number allocates nothing where nothing is wrong and nobody logs. A call that a graph
-// captures takes no number and leaves no trace in the turn: the graph may be thrown away, or run often, and the GPU
-// numbers the call when it runs.
-func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) (err error) {
-	rank, size := n.Life.Rank, n.Life.Size
+// Begin numbers a checked call and fills in its request, with the algorithm of ans. The turn is held. An error is for
+// End; it wraps ErrInvalid, and the call has no number. Begin allocates nothing where nothing is wrong and nobody logs.
+// A call that a graph captures gets no number and leaves no trace in the turn: the graph may be thrown away, or run
+// often, and the GPU numbers the call when it runs.
+func (n *Numberer) Begin(r *Request, c *call.Call, ans *choice.Answer, captured bool) (err error) {
+	rank, size, a := n.Life.Rank, n.Life.Size, ans.Algo
 	*r = Request{}
+	if ans.Err != nil {
+		return ans.Err
+	}
 	if c.Kind.Reduces() {
 		r.Op = c.Op.Kind
 		if r.Reducer, err = kernels.NewReducer(c.Type, c.Op, size); err != nil {
@@ -117,7 +103,15 @@ func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) 
 	return nil
 }
 
-// Again is Number for a call that differs from the last one of r in its memory alone: r gets only a new stamp.
+// End reports how a call ended: the error, also of Begin, goes to Life.Fail with path and comes back as a *call.Error.
+func (n *Numberer) End(r *Request, c *call.Call, err error, path life.Path) error {
+	if err == nil {
+		return nil
+	}
+	return n.Life.Fail(c, r.Seq(), err, path)
+}
+
+// Again is Begin for a call that differs from the last one of r in its memory alone: r gets only a new stamp.
 func (n *Numberer) Again(r *Request, c *call.Call, a call.Algo, captured bool) {
 	r.Stamp = n.stamp(c, a, captured)
 	n.log(r, c, a)

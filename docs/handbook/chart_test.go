@@ -86,10 +86,7 @@ func (c *chart) symbol(i int, x, y float64) {
 func message2() string {
 	c := newChart([2]float64{8, 1 << 30}, [2]float64{.1, 1e5})
 	for i, w := range wires {
-		points, err := report(w.report)
-		if err != nil {
-			panic(err)
-		}
+		points := report(w.report)
 		us, gbs := alphaBeta(points)
 		var line []measured
 		for b := 8.0; b <= points[len(points)-1].bytes; b *= 2 {
@@ -104,19 +101,11 @@ func message2() string {
 
 // curves draws what schedules take on paper.
 func curves(net string, n int, names ...string) string {
-	m, err := model(net)
-	if err != nil {
-		panic(err)
-	}
-	c := newChart([2]float64{64, 1 << 26}, [2]float64{.1, 1e5})
+	m, c := model(net), newChart([2]float64{64, 1 << 26}, [2]float64{.1, 1e5})
 	for i, name := range names {
 		var points []measured
 		for b := 64.0; b <= 1<<26; b *= 4 {
-			t, err := timed(schedules[name].build(n), m, int64(b))
-			if err != nil {
-				panic(err)
-			}
-			points = append(points, measured{b, t})
+			points = append(points, measured{b, timed(schedules[name].build(n), m, int64(b))})
 		}
 		c.curve(i, name, "", points)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,39 +24,36 @@ import (
 )
 
 // model is a preset, with nodes of another size in NET/SIZE.
-func model(name string) (sim.Model, error) {
+func model(name string) sim.Model {
 	name, nodes, _ := strings.Cut(name, "/")
 	m, ok := sim.Presets[name]
 	if !ok {
-		return m, fmt.Errorf("no model %q", name)
+		panic(fmt.Sprintf("no model %q", name))
 	}
 	if nodes != "" {
-		n, err := strconv.Atoi(nodes)
-		if err != nil {
-			return m, err
-		}
-		m.NodeRanks = n
+		m.NodeRanks = number(nodes)
 	}
-	return m, nil
+	return m
+}
+
+func number(word string) int { return must(strconv.Atoi(word)) }
+
+// must is for what the handbook has right, or its test fails.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
 }
 
 // timed is the time of a schedule under a model, in µs.
-func timed(s sched.Schedule, m sim.Model, bytes int64) (float64, error) {
-	r, err := sim.Run(context.Background(), s, m, bytes, sim.Options{})
-	return r.Time * 1e6, err
+func timed(s sched.Schedule, m sim.Model, bytes int64) float64 {
+	return must(sim.Run(context.Background(), s, m, bytes, sim.Options{})).Time * 1e6
 }
 
 // times compares schedules on paper: times NET n bytes,bytes,… SCHEDULE ….
-func times(arguments []string) (string, error) {
-	m, err := model(arguments[0])
-	if err != nil {
-		return "", err
-	}
-	n, err := strconv.Atoi(arguments[1])
-	if err != nil {
-		return "", err
-	}
-	names := arguments[3:]
+func times(arguments []string) string {
+	m, n, names := model(arguments[0]), number(arguments[1]), arguments[3:]
 	var b strings.Builder
 	b.WriteString("| µs |")
 	for _, name := range names {
@@ -63,44 +61,29 @@ func times(arguments []string) (string, error) {
 	}
 	b.WriteString("\n|--:|" + strings.Repeat("--:|", len(names)) + "\n")
 	for size := range strings.SplitSeq(arguments[2], ",") {
-		bytes, err := bench.ParseSize(size)
-		if err != nil {
-			return "", err
-		}
-		took := make([]float64, len(names))
-		best := math.Inf(1)
-		for i, name := range names {
-			k, err := find(name)
-			if err != nil {
-				return "", err
-			}
-			if took[i], err = timed(k.build(n), m, bytes); err != nil {
-				return "", err
-			}
-			best = min(best, took[i])
+		bytes := must(bench.ParseSize(size))
+		var took []float64
+		for _, name := range names {
+			took = append(took, timed(find(name).build(n), m, bytes))
 		}
 		fmt.Fprintf(&b, "| %s |", human(bytes))
-		for _, t := range took {
-			if t == best {
-				fmt.Fprintf(&b, " **%s** |", short(t))
+		for _, us := range took {
+			if us == slices.Min(took) {
+				fmt.Fprintf(&b, " **%s** |", short(us))
 			} else {
-				fmt.Fprintf(&b, " %s |", short(t))
+				fmt.Fprintf(&b, " %s |", short(us))
 			}
 		}
 		b.WriteString("\n")
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // A measured point is the time of an all-reduce of two ranks.
 type measured struct{ bytes, us float64 }
 
 // report has the all-reduces out of place that this library has made.
-func report(name string) (points []measured, err error) {
-	b, err := os.ReadFile("../../bench/results/" + name + ".json")
-	if err != nil {
-		return nil, err
-	}
+func report(name string) (points []measured) {
 	var r struct {
 		Rows []struct {
 			Program, Collective string
@@ -110,15 +93,15 @@ func report(name string) (points []measured, err error) {
 			} `json:"out_of_place"`
 		}
 	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, err
+	if err := json.Unmarshal(must(os.ReadFile("../../bench/results/"+name+".json")), &r); err != nil {
+		panic(err)
 	}
 	for _, row := range r.Rows {
 		if row.Program == "ringo" && row.Collective == "allreduce" {
 			points = append(points, measured{row.Size, row.Out.Time})
 		}
 	}
-	return points, nil
+	return points
 }
 
 var wires = []struct{ report, what string }{
@@ -140,75 +123,63 @@ func alphaBeta(points []measured) (us, gbs float64) {
 }
 
 // fit is the table of measured α and β.
-func fit([]string) (string, error) {
+func fit([]string) string {
 	var b strings.Builder
 	b.WriteString("| between two ranks | α, µs | 1/β, GB/s | α/β | report |\n|---|--:|--:|--:|---|\n")
 	for _, w := range wires {
-		points, err := report(w.report)
-		if err != nil {
-			return "", err
-		}
-		us, gbs := alphaBeta(points)
+		us, gbs := alphaBeta(report(w.report))
 		fmt.Fprintf(&b, "| %s | %.2f | %.1f | %s | [%s](../../bench/results/%s.json) |\n", w.what, us, gbs,
 			human(int64(us*gbs*1e3)), w.report, w.report)
 	}
-	return b.String(), nil
+	return b.String()
 }
 
-// number is one that code holds: number NAME.
-func number(arguments []string) (string, error) {
+// constant is a number that code holds: number NAME.
+func constant(arguments []string) string {
 	switch arguments[0] {
 	case "inline":
-		return fmt.Sprint(fifo.InlineBytes), nil
+		return fmt.Sprint(fifo.InlineBytes)
 	case "gamma":
-		m, err := model(arguments[1])
-		return fmt.Sprintf("%.0f", 1/m.Reduce/1e9), err
+		return fmt.Sprintf("%.0f", 1/model(arguments[1]).Reduce/1e9)
 	case "slot":
-		return human(ringo.DefaultSlotBytes), nil
+		return human(ringo.DefaultSlotBytes)
 	case "slots":
-		return fmt.Sprint(ringo.DefaultSlots), nil
+		return fmt.Sprint(ringo.DefaultSlots)
 	case "piece":
 		e := engine.New(transport.Limits{SlotBytes: ringo.DefaultSlotBytes, Slots: ringo.DefaultSlots})
-		return human(int64(e.Piece())), nil
+		return human(int64(e.Piece()))
 	case "line":
-		return fmt.Sprint(collective.LineData), nil
+		return fmt.Sprint(collective.LineData)
 	case "sign":
-		return fmt.Sprint(8 * len(transport.Stamp{})), nil
+		return fmt.Sprint(8 * len(transport.Stamp{}))
 	case "history":
-		return fmt.Sprint(history.Depth), nil
+		return fmt.Sprint(history.Depth)
 	case "cause":
-		return fmt.Sprint(life.RootCauseWait.Seconds()), nil
+		return fmt.Sprint(life.RootCauseWait.Seconds())
 	case "trial":
-		return fmt.Sprint(bootstrap.TrialTime.Seconds()), nil
-	case "hops", "sends", "partners":
-		k, err := find(arguments[1])
-		if err != nil {
-			return "", err
-		}
-		n, err := strconv.Atoi(arguments[2])
-		if err != nil {
-			return "", err
-		}
-		s := k.build(n)
-		if arguments[0] == "partners" {
-			partners := map[sched.Rank]bool{}
-			for i := range s.Len(0) {
-				partners[s.At(0, i).Send] = true
-			}
-			delete(partners, sched.Nobody)
-			return fmt.Sprint(len(partners)), nil
-		}
-		c, err := sched.CostOf(s, n)
-		if arguments[0] == "hops" {
-			return fmt.Sprint(c.Hops), err
-		}
-		return decimal(float64(c.Sent) / float64(max(s.Shape().In, s.Shape().Out))), err
+		return fmt.Sprint(bootstrap.TrialTime.Seconds())
 	}
-	return "", fmt.Errorf("no number %q", arguments[0])
+	n := number(arguments[2])
+	s := find(arguments[1]).build(n)
+	c := must(sched.CostOf(s, n))
+	switch arguments[0] {
+	case "partners":
+		partners := map[sched.Rank]bool{}
+		for i := range s.Len(0) {
+			partners[s.At(0, i).Send] = true
+		}
+		delete(partners, sched.Nobody)
+		return fmt.Sprint(len(partners))
+	case "hops":
+		return fmt.Sprint(c.Hops)
+	case "sends":
+		return decimal(float64(c.Sent) / float64(max(s.Shape().In, s.Shape().Out)))
+	}
+	panic("no number " + arguments[0])
 }
 
 // bus is the table of factors between algbw and busbw.
-func bus([]string) (string, error) {
+func bus([]string) string {
 	var b strings.Builder
 	b.WriteString("| collective | S, the column \"size\" | busbw / algbw | on 2 ranks | 4 | 8 " +
 		"|\n|---|---|---|--:|--:|--:|\n")
@@ -219,12 +190,12 @@ func bus([]string) (string, error) {
 		}
 		formula := map[string]string{"1": "1", "0.75": "(n − 1)/n", "1.5": "2(n − 1)/n"}[decimal(c.Bus(4))]
 		if formula == "" {
-			return "", fmt.Errorf("%s has a factor that is not in this table: %g of 4 ranks", c.Name, c.Bus(4))
+			panic(fmt.Sprintf("%s has a factor that is not in this table: %g of 4 ranks", c.Name, c.Bus(4)))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Name, size, formula, decimal(c.Bus(2)), decimal(c.Bus(4)),
 			decimal(c.Bus(8)))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 func human(bytes int64) string {

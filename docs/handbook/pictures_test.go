@@ -32,17 +32,13 @@ func space() string {
 			d.text("small on", "middle", left+float64(w.at*unit)+float64(w.n*unit)/2, y+18, "launch %d: %d bytes", w.name, w.n)
 		}
 		produced, done := 0, 0
-		if _, err := fmt.Sscanf(s.String(), "produced %d, consumed %d", &produced, &done); err != nil {
-			panic(err)
-		}
+		must(fmt.Sscanf(s.String(), "produced %d, consumed %d", &produced, &done))
 		d.text("small mute", "start", left+capacity*unit+10, y+12, "produced %d", produced)
 		d.text("small mute", "start", left+capacity*unit+10, y+25, "consumed %d", done)
 	}
 	launch := func(name, n int) {
 		at, token, err := s.Reserve(n, nil)
-		if err != nil {
-			panic(err)
-		}
+		must(0, err)
 		s.Commit(token)
 		waiting = append(waiting, work{name, at, n, token})
 		show(fmt.Sprintf("launch %d", name))
@@ -54,9 +50,7 @@ func space() string {
 	launch(2, 40)
 	consumed.Store(waiting[0].token)
 	waiting = waiting[1:]
-	if err := s.Look(); err != nil {
-		panic(err)
-	}
+	must(0, s.Look())
 	show("launch 1 is done")
 	launch(3, 30)
 	return d.svg()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -54,41 +53,30 @@ func TestSchedulesAreRight(t *testing.T) {
 	}
 }
 
-func find(name string) (kind, error) {
+func find(name string) kind {
 	k, ok := schedules[name]
 	if !ok {
-		return k, fmt.Errorf("no schedule %s: there are %s", name, strings.Join(slices.Sorted(maps.Keys(schedules)), ", "))
+		panic(fmt.Sprintf("no schedule %s: there are %v", name, slices.Sorted(maps.Keys(schedules))))
 	}
-	return k, nil
+	return k
 }
 
 // table is what the ranks of a schedule do: table SCHEDULE n [rank …].
-func table(arguments []string) (string, error) {
-	k, err := find(arguments[0])
-	if err != nil {
-		return "", err
-	}
-	n, err := strconv.Atoi(arguments[1])
-	if err != nil {
-		return "", err
-	}
-	all := strings.Split(strings.TrimSpace(sched.Format(k.build(n))), "\n\n")
+func table(arguments []string) string {
+	s := find(arguments[0]).build(number(arguments[1]))
+	all := strings.Split(strings.TrimSpace(sched.Format(s)), "\n\n")
 	if len(arguments) == 2 {
-		return fenced("text", strings.Join(all, "\n\n")), nil
+		return fenced("text", strings.Join(all, "\n\n"))
 	}
 	var some []string
 	for _, a := range arguments[2:] {
-		r, err := strconv.Atoi(a)
-		if err != nil {
-			return "", err
-		}
-		some = append(some, all[r+1])
+		some = append(some, all[number(a)+1])
 	}
-	return fenced("text", strings.Join(some, "\n\n")), nil
+	return fenced("text", strings.Join(some, "\n\n"))
 }
 
 // costs counts hops and what the busiest rank sends: costs n,n,… SCHEDULE ….
-func costs(arguments []string) (string, error) {
+func costs(arguments []string) string {
 	sizes := strings.Split(arguments[0], ",")
 	var b strings.Builder
 	b.WriteString("| schedule |")
@@ -97,57 +85,38 @@ func costs(arguments []string) (string, error) {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("--:|--:|", len(sizes)) + "\n")
 	for _, name := range arguments[1:] {
-		k, err := find(name)
-		if err != nil {
-			return "", err
-		}
 		fmt.Fprintf(&b, "| `%s` |", name)
 		for _, size := range sizes {
-			n, err := strconv.Atoi(size)
-			if err != nil {
-				return "", err
-			}
-			s := k.build(n)
-			c, err := sched.CostOf(s, n)
-			if err != nil {
-				return "", err
-			}
+			n := number(size)
+			s := find(name).build(n)
+			c := must(sched.CostOf(s, n))
 			chunks := max(s.Shape().In, s.Shape().Out)
 			fmt.Fprintf(&b, " %d | %s S |", c.Hops, decimal(float64(c.Sent)/float64(chunks)))
 		}
 		b.WriteString("\n")
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // orders is in which order each chunk is added up: orders n SCHEDULE ….
-func orders(arguments []string) (string, error) {
-	n, err := strconv.Atoi(arguments[0])
-	if err != nil {
-		return "", err
-	}
+func orders(arguments []string) string {
+	n := number(arguments[0])
 	var b strings.Builder
 	b.WriteString("| all-reduce | chunk | order |\n|---|---|---|\n")
 	for _, name := range arguments[1:] {
-		k, err := find(name)
-		if err != nil {
-			return "", err
-		}
+		k := find(name)
 		s := k.build(n)
 		sums := make([]string, s.Shape().Out)
-		err = sched.Watch(s, k.goal, n+1, false, func(e sched.Event) {
+		must(0, sched.Watch(s, k.goal, n+1, false, func(e sched.Event) {
 			if e.Rank == 0 && e.Dst.Buf == sched.Out {
 				sums[e.Dst.Chunk], _, _ = strings.Cut(e.Value.String(), "[")
 			}
-		})
-		if err != nil {
-			return "", err
-		}
+		}))
 		for c, sum := range sums {
 			fmt.Fprintf(&b, "| `%s` | %d of %d | %s |\n", name, c, len(sums), strings.ReplaceAll(sum, "+", " + "))
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // decimal writes a number with up to two places.

@@ -1,8 +1,6 @@
 package handbook_test
 
 import (
-	"bytes"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/printer"
@@ -13,66 +11,55 @@ import (
 
 // code is a declaration of a file: code FILE NAME, where NAME is a function, a type with
 // all its methods, or the body of an Example.
-func code(arguments []string) (string, error) {
-	file, fset, err := parse(arguments[0])
-	if err != nil {
-		return "", err
-	}
-	var b bytes.Buffer
-	write := func(node any, doc *ast.CommentGroup) error {
-		if b.Len() > 0 {
-			b.WriteString("\n\n")
-		}
-		if doc != nil {
-			for _, c := range doc.List {
+func code(arguments []string) string {
+	file, fset := parse(arguments[0])
+	var parts []string
+	// add adds a declaration, whose doc comment has no place in it.
+	add := func(node, d ast.Node, doc **ast.CommentGroup) {
+		was := *doc
+		*doc = nil
+		defer func() { *doc = was }()
+		var b strings.Builder
+		if was != nil {
+			for _, c := range was.List {
 				b.WriteString(c.Text + "\n")
 			}
 		}
 		var text strings.Builder
-		err := (&printer.Config{Mode: printer.UseSpaces, Tabwidth: 4}).Fprint(&text, fset, node)
+		must(0, (&printer.Config{Mode: printer.UseSpaces, Tabwidth: 4}).Fprint(&text, fset,
+			&printer.CommentedNode{Node: node, Comments: within(file, d)}))
 		if strings.HasPrefix(text.String(), "{\n") {
 			b.WriteString(body(text.String()))
 		} else {
 			b.WriteString(text.String())
 		}
-		return err
+		parts = append(parts, b.String())
 	}
 	for _, name := range arguments[1:] {
-		before := b.Len()
+		before := len(parts)
 		for _, d := range file.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
-				if d.Name.Name != name && receiver(d) != name {
-					continue
+				switch {
+				case d.Name.Name != name && receiver(d) != name:
+				case strings.HasPrefix(name, "Example"):
+					add(d.Body, d, &d.Doc)
+				default:
+					add(d, d, &d.Doc)
 				}
-				doc := d.Doc
-				node := &printer.CommentedNode{Node: d, Comments: within(file, d)}
-				d.Doc = nil
-				if strings.HasPrefix(name, "Example") {
-					node.Node = d.Body
-				}
-				if err := write(node, doc); err != nil {
-					return "", err
-				}
-				d.Doc = doc
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
-					if t, ok := spec.(*ast.TypeSpec); ok && t.Name.Name == name {
-						doc := d.Doc
-						d.Doc = nil
-						if err := write(&printer.CommentedNode{Node: d, Comments: within(file, d)}, doc); err != nil {
-							return "", err
-						}
-						d.Doc = doc
+					if of, ok := spec.(*ast.TypeSpec); ok && of.Name.Name == name {
+						add(d, d, &d.Doc)
 					}
 				}
 			}
 		}
-		if b.Len() == before {
-			return "", fmt.Errorf("%s has no %s", arguments[0], name)
+		if len(parts) == before {
+			panic(arguments[0] + " has no " + name)
 		}
 	}
-	return fenced("go", b.String()), nil
+	return fenced("go", strings.Join(parts, "\n\n"))
 }
 
 // body takes the braces from around an Example, and its output off its end.
@@ -87,26 +74,15 @@ func body(s string) string {
 }
 
 // text is a constant of a file: text FILE NAME.
-func text(arguments []string) (string, error) {
-	file, _, err := parse(arguments[0])
-	if err != nil {
-		return "", err
-	}
-	if o := file.Scope.Lookup(arguments[1]); o != nil {
-		if spec, ok := o.Decl.(*ast.ValueSpec); ok {
-			s, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			return fenced("text", s), err
-		}
-	}
-	return "", fmt.Errorf("%s has no constant %s", arguments[0], arguments[1])
+func text(arguments []string) string {
+	file, _ := parse(arguments[0])
+	value := file.Scope.Lookup(arguments[1]).Decl.(*ast.ValueSpec).Values[0]
+	return fenced("text", must(strconv.Unquote(value.(*ast.BasicLit).Value)))
 }
 
 // output is what an Example prints, by its comment, which go test compares.
-func output(arguments []string) (string, error) {
-	file, _, err := parse(arguments[0])
-	if err != nil {
-		return "", err
-	}
+func output(arguments []string) string {
+	file, _ := parse(arguments[0])
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || f.Name.Name != arguments[1] {
@@ -114,17 +90,16 @@ func output(arguments []string) (string, error) {
 		}
 		for _, c := range within(file, f) {
 			if text, ok := strings.CutPrefix(c.Text(), "Output:"); ok {
-				return fenced("text", strings.TrimLeft(text, "\n")), nil
+				return fenced("text", strings.TrimLeft(text, "\n"))
 			}
 		}
 	}
-	return "", fmt.Errorf("%s: %s has no output", arguments[0], arguments[1])
+	panic(arguments[0] + ": " + arguments[1] + " has no output")
 }
 
-func parse(name string) (*ast.File, *token.FileSet, error) {
+func parse(name string) (*ast.File, *token.FileSet) {
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-	return f, fset, err
+	return must(parser.ParseFile(fset, name, nil, parser.ParseComments)), fset
 }
 
 // receiver is the type of a method's receiver.

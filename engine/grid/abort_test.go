@@ -26,7 +26,7 @@ func TestAfterAbort(t *testing.T) {
 			x.count = 2048
 			o := r.prepare(x, 1)
 			r.reset(o)
-			return func(m *member) error { return m.engine.Run(&o.jobs[m.rank]) }
+			return func(m *member) error { return carry(m.engine, &o.jobs[m.rank]) }
 		}},
 		{"direct", func(r *rig) func(*member) error {
 			o := r.mail(sum, 1)
@@ -77,7 +77,7 @@ func TestAfterAbort(t *testing.T) {
 			threads := 1
 			if e, ok := r.d.(*cudaemu.Machine); ok {
 				instructions = func() int { return int(e.Instructions()) }
-				l := m.engine.frame.launch
+				l := m.engine.call
 				threads = int(max(1, l.Grid.X) * l.Block.X)
 			}
 			before := instructions()

@@ -26,15 +26,15 @@ func TestBlocks(t *testing.T) {
 	b.Near.Lanes, b.Far.Lanes = 4, 4
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), b, options(n))
 	for _, m := range r.ranks {
-		m.engine.mail.tune = func(Direct, int, int) (int, int) { return 4, 64 }
-		m.engine.gates.shape = func(Direct, int, int) windowShape { return windowShape{blocks: 4, threads: 64, tile: 512} }
+		m.engine.directKernels.shapes = func(Direct, int, int) (int, int) { return 4, 64 }
+		m.engine.windows.shapes = func(Direct, int, int) windowShape { return windowShape{blocks: 4, threads: 64, tile: 512} }
 	}
 	require.Equal(t, 2, r.ranks[0].engine.Batch(50, 100, 2).blocks)
 	require.Greater(t, r.ranks[0].engine.Batch(50, 100, MaxBlocks).blocks, 2)
 	has := func(what string, blocks int) {
 		t.Helper()
 		for _, m := range r.ranks {
-			if x := int(m.engine.frame.launch.Grid.X); blocks > 0 {
+			if x := int(m.engine.call.Grid.X); blocks > 0 {
 				require.LessOrEqual(t, x, blocks, "%s, %d blocks", what, blocks)
 			} else {
 				require.GreaterOrEqual(t, x, 4, "%s, as many as there is work for", what)
@@ -116,8 +116,8 @@ func TestFewBlocksManyTasks(t *testing.T) {
 	r.reset(o)
 	r.run(o)
 	for _, m := range r.ranks {
-		require.Greater(t, m.engine.frame.launch.Grid.X, uint32(1))
-		require.LessOrEqual(t, m.engine.frame.launch.Shared, m.engine.maxShared)
+		require.Greater(t, m.engine.call.Grid.X, uint32(1))
+		require.LessOrEqual(t, m.engine.call.Shared, m.engine.maxShared)
 	}
 	r.check(o)
 	r.forget()

@@ -9,14 +9,6 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// SignBytes is the length of each rank's part of a sign board: the number and the stamp of the operation that the rank
-// is at, the count of its signals, and a word that shows that number and stamp belong together.
-const SignBytes = 64
-
-// GateBytes is the size of a rank's gates, at which window kernels wait: a flag for
-// each block and rank.
-const GateBytes = 8 * MaxBlocks * MaxDirect
-
 // A Board is the layout of the memory that each rank allocates on its device and
 // exports to its peers. All ranks have the same Board, so offsets are the same on
 // all. From the beginning, the memory holds:
@@ -40,9 +32,6 @@ type Board struct {
 	Torn      bool     // lines of mailboxes may arrive in parts
 	Near, Far Geometry // of queues to the next rank (rings use those), and to others
 }
-
-// MaxLanes is the most lanes of any queue.
-const MaxLanes = 128
 
 // boardBytes is the most memory that a board takes, unless there are very many
 // ranks. Kernels and the driver's rounding add some 8 MiB on an H200: with them a

@@ -1,7 +1,6 @@
 package grid
 
 import (
-	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/device"
@@ -11,6 +10,7 @@ import (
 // reach the bandwidth of many, and the rest of the GPU stays free. As with other kernels, two blocks fit on a
 // multiprocessor, by shared memory too.
 type bulk struct {
+	*base
 	tile   int  // bytes, 0 where bulk copies are not used
 	uneven bool // for tests: also where memory is not aligned
 }
@@ -18,10 +18,6 @@ type bulk struct {
 const (
 	bulkThreads    = 10 * 32  // of a block: reader, loader and 8 storers, a warp each
 	bulkSumThreads = 12 * 32  // where slices are combined: 6 adders and 4 storers
-	bulkTile       = 12 << 10 // bytes, with which two blocks fit on a multiprocessor
-	mostTile       = 24 << 10 // bytes
-	tileUnit       = 32       // bytes: where slices are combined, a tile has two halves
-	leastTile      = 64       // bytes: a half has a vector that is shared with the next one
 	ringTiles      = 8        // in a block's shared memory
 	bulkTurns      = 3 << 10  // bytes of shared memory, at most, between the warps
 	bulkTables     = 12 << 10 // bytes of shared memory, at most, for tables
@@ -40,82 +36,43 @@ func bulkFits(d cuda.Driver, dev cuda.Device, tile int) (bool, error) {
 	return bulkTables+ringTiles*tile+bulkTurns <= most, err
 }
 
-// openBulk finds out whether the device has bulk copies and reaches the peers' memory: queues in host memory are left
+// open finds out whether the device has bulk copies and reaches the peers' memory: queues in host memory are left
 // to threads.
-func (e *Engine) openBulk(o Options) error {
-	if !o.Bulk || e.links.Gates() == nil {
+func (b *bulk) open(o *Options) error {
+	if !o.Bulk || b.links.Gates() == nil {
 		return nil
 	}
-	tile := o.TileBytes
-	if tile == 0 {
-		tile = bulkTile
-	}
-	fits, err := bulkFits(e.driver, e.dev, tile)
+	fits, err := bulkFits(b.driver, b.dev, o.TileBytes)
 	if fits && err == nil {
-		e.bulk.tile = tile
+		b.tile = o.TileBytes
+		b.dynamic["bulk"] = bulkTables + ringTiles*b.tile
 	}
 	return err
 }
 
-// Bulk reports whether schedules are carried out by bulk copies, where chunks lie in multiples of 16 bytes. The answer
-// is final once Prepare(nil) has loaded the kernels that copy.
-func (e *Engine) Bulk() bool { return e.bulk.tile > 0 }
+// Bulk reports whether the device has bulk copies for schedules. The answer is final once Prepare(nil) has loaded the
+// kernels that copy.
+func (b *bulk) Bulk() bool { return b.tile > 0 }
 
 // bulkModule finds or loads the kernels that move by bulk copies, and combine with r if it is
 // not nil; nil if they are not used, or not for blocks with so many bytes of tables. A driver
 // that refuses them is too old for them, and threads move everything from then on.
-func (e *Engine) bulkModule(r *kernels.Reducer, tables int) (*module, error) {
-	if tables > bulkTables || e.bulk.tile == 0 {
-		return nil, nil
+func (b *bulk) bulkModule(r *kernels.Reducer, tables int) (*module, kernels.Program, error) {
+	if tables > bulkTables || b.tile == 0 {
+		return nil, kernels.Program{}, nil
 	}
-	m, _, err := e.module(r, "bulk")
+	m, p, err := b.module(r, "bulk")
 	if err != nil && device.Refused(err) {
-		e.bulk.tile = 0
-		return nil, nil
+		b.tile = 0
+		return nil, p, nil
 	}
-	return m, err
+	return m, p, err
 }
 
-// bulkFor is the module that carries out a job by bulk copies, nil if it does not lie in
-// multiples of 16 bytes: threads are better at that. Where slices are combined In may lie
-// anywhere.
-func (e *Engine) bulkFor(j *Job) (*module, error) {
-	in := j.Reducer != nil || evenly(uint64(j.In.Ptr()), &j.InL)
-	if !e.bulk.uneven && !(in && evenly(uint64(j.Out.Ptr()), &j.OutL)) {
-		return nil, nil
-	}
-	return e.bulkModule(j.Reducer, j.Program.shared())
-}
-
-// evenly reports whether all chunks begin at multiples of 16 bytes.
-func evenly(at uint64, l *engine.Layout) bool {
-	if l.Off == nil && l.Total > l.Chunk {
-		at |= uint64(l.Chunk)
-	}
-	for _, off := range l.Off {
-		at |= uint64(off)
-	}
-	return at%16 == 0
-}
-
-// aligned reports whether the messages of the current part begin at multiples of 16 bytes.
-func (e *Engine) aligned() bool {
-	for i := range e.ways {
-		y := &e.ways[i]
-		for k := y.first; k < y.next; k++ {
-			if x := &y.messages[k]; (x.src|x.dst)%16 != 0 && !e.bulk.uneven {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// bulkBlock sets the current launch's block: behind its tables lies the ring of tiles.
-func (e *Engine) bulkBlock(r *kernels.Reducer, tables int) {
-	l := &e.frame.launch
-	l.Block.X, l.Shared = bulkThreads, roundUp(tables, 128)+ringTiles*e.bulk.tile
+// block sets the current launch's block: behind its tables lies the ring of tiles.
+func (b *bulk) block(r *kernels.Reducer, tables int) {
+	b.call.Block.X, b.call.Shared = bulkThreads, roundUp(tables, 128)+ringTiles*b.tile
 	if r != nil {
-		l.Block.X = bulkSumThreads
+		b.call.Block.X = bulkSumThreads
 	}
 }

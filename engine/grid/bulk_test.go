@@ -210,7 +210,7 @@ func TestBulkOrders(t *testing.T) {
 					graphs[i] = append(graphs[i], r.capture(m, func(m *member) error {
 						var errs []error
 						for _, o := range all[i] {
-							errs = append(errs, m.engine.Run(&o.jobs[m.rank]))
+							errs = append(errs, carry(m.engine, &o.jobs[m.rank]))
 						}
 						return errors.Join(errs...)
 					}))
@@ -282,7 +282,7 @@ func TestBulkMissing(t *testing.T) {
 			r.reset(o)
 			for range 3 {
 				for i, m := range r.ranks[:n-1] {
-					r.with(m, func() error { return m.engine.Run(&o.jobs[i]) })
+					r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
 				}
 			}
 			step := r.endStuck(r.ranks[0], 3)
@@ -338,10 +338,10 @@ func TestBulkAllocates(t *testing.T) {
 		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkSumThreads}, {oddIn, bulkSumThreads},
 			{oddSum, 128}} {
 			j := &test.o.jobs[0]
-			require.NoError(t, m.engine.Run(j))
-			require.EqualValues(t, test.threads, m.engine.frame.launch.Block.X, test.o)
+			require.NoError(t, carry(m.engine, j))
+			require.EqualValues(t, test.threads, m.engine.call.Block.X, test.o)
 			var err error
-			require.Zero(t, testing.AllocsPerRun(20, func() { err = m.engine.Run(j) }), test.o)
+			require.Zero(t, testing.AllocsPerRun(20, func() { err = carry(m.engine, j) }), test.o)
 			require.NoError(t, err)
 		}
 		return nil

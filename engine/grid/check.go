@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/engine"
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
 )
 
 // An ArgumentError says that a kernel must not be given a job's memory.
@@ -19,25 +19,32 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("grid: device %d: %s: %s", e.Device, e.Argument, e.Reason)
 }
 
-// check looks at memory without asking the driver: it has to be the device's,
+// check looks at a job's memory without asking the driver: it has to be the device's,
 // aligned, and as long as the layout says. gpu.Device.Check finds whether it is
 // allocated.
-func (j *Job) check(dev cuda.Device) error {
+func (b *base) check(j *Job) error {
 	shape, size := j.Program.shape, 1
 	if j.Reducer != nil {
 		size = j.Reducer.Type().Size()
 	}
-	if reason := misplaced(j.In, &j.InL, shape.In, size); reason != "" {
-		return &ArgumentError{"in", int(dev), reason}
-	}
-	if reason := misplaced(j.Out, &j.OutL, shape.Out, size); reason != "" {
-		return &ArgumentError{"out", int(dev), reason}
-	}
-	if j.Scalar%uintptr(size) != 0 {
-		return &ArgumentError{"scalar", int(dev),
-			fmt.Sprintf("address %#x is no multiple of the element's %d bytes", j.Scalar, size)}
+	return b.checkBuffers(misplaced(j.In, &j.InL, shape.In, size), misplaced(j.Out, &j.OutL, shape.Out, size), j, size)
+}
+
+// checkBuffers is nil if there is no reason against In and Out, nor against a job's scalar.
+func (b *base) checkBuffers(in, out string, j *Job, size int) error {
+	switch {
+	case in != "":
+		return &ArgumentError{"in", int(b.dev), in}
+	case out != "":
+		return &ArgumentError{"out", int(b.dev), out}
+	case j.Scalar%uintptr(size) != 0:
+		return &ArgumentError{"scalar", int(b.dev), unaligned(j.Scalar, size)}
 	}
 	return nil
+}
+
+func unaligned(at uintptr, size int) string {
+	return fmt.Sprintf("address %#x is no multiple of the element's %d bytes", at, size)
 }
 
 // misplaced says what is wrong with a buffer, "" if nothing is. An empty buffer is
@@ -51,7 +58,7 @@ func misplaced(r mem.Region, l *engine.Layout, chunks, size int) string {
 	case r.IsHost():
 		return "host memory: register it and pass its device pointer"
 	case r.Ptr()%uintptr(size) != 0:
-		return fmt.Sprintf("address %#x is no multiple of the element's %d bytes", r.Ptr(), size)
+		return unaligned(r.Ptr(), size)
 	}
 	if l.Off == nil {
 		if n := min(l.Total, l.Chunk*chunks); n > r.Len() {
@@ -63,6 +70,49 @@ func misplaced(r mem.Region, l *engine.Layout, chunks, size int) string {
 		if off, n := l.Extent(c); off < 0 || n < 0 || off > r.Len()-n {
 			return fmt.Sprintf("%d bytes, and chunk %d is %d bytes at %d", r.Len(), c, n, off)
 		}
+	}
+	return ""
+}
+
+// checkDirect looks at the memory, as check does.
+func (b *base) checkDirect(j *Job, d Direct, root sched.Rank, n, size int) error {
+	all, isRoot := n*b.ranks, b.rank == root
+	in, out := n, n
+	switch d {
+	case Reduce:
+		out = only(isRoot, n)
+	case Broadcast:
+		in = only(isRoot, n)
+	case ReduceScatter:
+		in = all
+	case AllGather:
+		out = all
+	case AllToAll:
+		in, out = all, all
+	case Gather:
+		out = only(isRoot, all)
+	case Scatter:
+		in = only(isRoot, all)
+	}
+	whyIn := outside(j.In, in, size)
+	if whyIn == "" && n%size != 0 {
+		whyIn = fmt.Sprintf("%d bytes are no multiple of the element's %d bytes", n, size)
+	}
+	return b.checkBuffers(whyIn, outside(j.Out, out, size), j, size)
+}
+
+func outside(r mem.Region, n, size int) string {
+	switch {
+	case n == 0:
+		return ""
+	case r.IsNil():
+		return "null"
+	case r.IsHost():
+		return "host memory: register it and pass its device pointer"
+	case r.Len() < n:
+		return fmt.Sprintf("%d bytes, and the operation takes %d", r.Len(), n)
+	case r.Ptr()%uintptr(size) != 0:
+		return unaligned(r.Ptr(), size)
 	}
 	return ""
 }

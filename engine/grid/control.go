@@ -59,8 +59,9 @@ func newControl(d cuda.Driver, s *cuda.Store, ranks int) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	clear(pinned(p, n))
-	c := &Control{host: p, words: wordsAt(p), awaited: awaitedAt(p+controlBytes, ranks)}
+	clear(pinnedSlice[byte](p, n))
+	c := &Control{host: p, words: pinnedAt[controlWords](p),
+		awaited: pinnedSlice[atomic.Uint32](p+controlBytes, ranks)}
 	q, err := d.MemHostGetDevicePointer(p)
 	if err != nil {
 		s.FreeHost(p)

@@ -7,101 +7,74 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
-	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A Direct is a collective carried out by direct access to the peers' memory.
-type Direct = collective.Direct
-
 const (
-	OneShot       = collective.OneShot
-	TwoShot       = collective.TwoShot
-	ReduceScatter = collective.ReduceScatter
-	Reduce        = collective.Reduce
-	AllGather     = collective.AllGather
-	AllToAll      = collective.AllToAll
-	Broadcast     = collective.Broadcast
-	Gather        = collective.Gather
-	Scatter       = collective.Scatter
-)
-
-const (
-	MaxDirect  = collective.MaxRanks   // ranks of direct and window kernels
-	MaxMessage = collective.MaxMessage // bytes from one rank to another by a direct kernel
-	MaxBlocks  = collective.MaxBlocks  // blocks of a direct or window kernel
-)
-
-const (
-	lineBytes  = 128 // of the mailbox
-	lineData   = collective.LineData
-	lineLanes  = collective.LineThreads
-	minMailbox = 4 * lineBytes * lineLanes
+	minMailbox  = 4 * lineBytes * lineLanes
+	normThreads = 576 // of a block of a norm kernel: two lines of each group are a row of 16 KiB
+	wordBytes   = 2 * 8 * MaxBlocks * (normThreads/lineLanes + normThreads/32)
 )
 
 // ErrNoDirect says that some rank's memory is out of reach, that there are too many ranks for direct kernels, or that
 // rows are too long for RunNorm.
 var ErrNoDirect = errors.New("grid: no direct kernels")
 
-// CanDirect reports whether this Engine has direct kernels. All ranks find the same.
-func (e *Engine) CanDirect() bool { return len(e.mail.at) > 0 }
+// directKernels carry out collectives of some sizes in one or two hops, through mailboxes.
+type directKernels struct {
+	*base
+	mailboxes
+	epochs uintptr // in device memory
+	words  uintptr // of norm kernels: sums of parts of rows
+	shapes func(d Direct, ranks, lines int) (blocks, threads int)
+	args   directArgs // of the current launch
+}
 
-// LongestDirect is how many bytes direct kernels are to send from one rank to another, 0 if
+func (k *directKernels) open(*Options) (err error) {
+	at, n, torn := k.links.Mail()
+	if len(at) != k.ranks || k.ranks < 2 || k.ranks > MaxDirect || n/2/(2*(k.ranks-1)) < minMailbox {
+		return nil
+	}
+	k.mailboxes, k.shapes = mailboxes{at, n, only[uint32](torn, 1)}, collective.DirectShape
+	k.whole = !torn
+	k.epochs, err = k.allocClear(8*MaxBlocks + wordBytes)
+	k.words = k.epochs + 8*MaxBlocks
+	return err
+}
+
+// CanDirect reports whether this Engine has direct kernels. All ranks find the same.
+func (k *directKernels) CanDirect() bool { return len(k.mail) > 0 }
+
+// LongestDirect returns how many bytes direct kernels are to send from one rank to another, 0 if
 // there are none. Longer messages are correct too, up to MaxMessage, but slots are quicker.
 // All ranks find the same.
-func (e *Engine) LongestDirect() int {
+func (k *directKernels) LongestDirect() int {
 	switch {
-	case !e.CanDirect():
+	case !k.CanDirect():
 		return 0
-	case e.mail.torn != 0:
-		return collective.TornMessage(e.ranks)
+	case k.tear != 0:
+		return collective.TornMessage(k.ranks)
 	}
 	return MaxMessage
 }
 
-// A mailboxes is the state of direct and norm kernels besides the Engine's.
-type mailboxes struct {
-	at     []uint64 // all ranks' mailboxes
-	bytes  int
-	torn   uint32  // 1: lines may arrive in parts
-	epochs uintptr // in device memory
-	words  uintptr // of norm kernels: sums of parts of rows
-	part   int     // lines that a part of a row has in norm kernels, where there are blocks for so many
-	blocks int     // at most
-	tune   func(d Direct, ranks, lines int) (blocks, threads int)
-}
-
-func (e *Engine) openMail() (err error) {
-	at, n, torn := e.links.Mail()
-	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
-		return nil
-	}
-	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, part: collective.NormPart,
-		tune: collective.DirectShape}
-	if e.mail.epochs, err = e.alloc(8*MaxBlocks + normWords); err != nil {
-		return err
-	}
-	e.mail.words = e.mail.epochs + 8*MaxBlocks
-	return e.clear(e.mail.epochs, 8*MaxBlocks+normWords)
-}
-
-// RunDirect queues a direct kernel on the job's stream, as Run does a program. bytes is the length of the message from
+// RunDirect queues a direct kernel on the job's stream. bytes is the length of the message from
 // one rank to one other: the whole buffer for OneShot, TwoShot, Reduce and Broadcast, a rank's share for the others.
 // Memory may be in place: out the same as in, or the shares that are this rank's. Of the job Program, InL, OutL, More
 // and Capture are not used. A rank that gives no data needs no In, one that gets none needs no Out.
 //
 // Ranks at different calls find out, also if some run programs: from the lines where
 // both are at the same epoch, otherwise from the sign boards.
-func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
+func (k *directKernels) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	switch {
-	case !e.CanDirect():
+	case !k.CanDirect():
 		return ErrNoDirect
-	case !d.Valid() || bytes < 0 || bytes > MaxMessage || root < 0 || int(root) >= e.ranks:
-		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, e.ranks)
+	case !d.Valid() || bytes < 0 || bytes > MaxMessage || root < 0 || int(root) >= k.ranks:
+		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, k.ranks)
 	case d.Reduces() != (j.Reducer != nil):
 		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
 	}
-	m, prog, err := e.module(j.Reducer, "direct")
+	m, prog, err := k.module(j.Reducer, "direct")
 	if err != nil {
 		return err
 	}
@@ -109,21 +82,17 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	if j.Reducer != nil {
 		size = j.Reducer.Type().Size()
 	}
-	if err := e.checkDirect(j, d, root, bytes, size); err != nil {
+	if err := k.checkDirect(j, d, root, bytes, size); err != nil {
 		return err
 	}
-	a := &e.frame.direct
-	*a = directArgs{comm: e.collective(j), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value,
-		hash: hashOf(j.Stamp)}
-	if prog.Finishes {
-		a.finish = 1
-	}
-	a.early = mask(j.Early, 1)
-	e.setTransfers(a, j, d, int(root), bytes)
-	e.setMailboxes(a)
-	blocks, threads := e.mail.tune(d, e.ranks, int(a.lines))
-	threads = min(threads, e.threads)
-	blocks = j.most(min(blocks, e.mail.blocks))
+	a := &k.args
+	*a = directArgs{comm: k.collective(j), epochs: uint64(k.epochs), scalar: uint64(j.Scalar), value: prog.Value,
+		hash: hashOf(j.Stamp), finish: only[uint32](prog.Finishes, 1), early: only[uint32](j.Early, 1)}
+	a.setTransfers(j, d, int(root), bytes)
+	a.setMailboxes(&k.mailboxes)
+	blocks, threads := k.shapes(d, k.ranks, int(a.lines))
+	threads = min(threads, k.threads)
+	blocks = j.most(min(blocks, k.directBlocks))
 	groups := blocks * threads / lineLanes
 	if int(a.room) < groups { // a small mailbox
 		threads = 32
@@ -131,75 +100,17 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 		groups = blocks * threads / lineLanes
 	}
 	a.room -= a.room % uint32(groups)
-	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)},
-		Stream: j.Stream}
-	return e.queue(m.run, cuda.ArgsOf(a), j.Event)
-}
-
-// checkDirect looks at the memory, as Job.check does.
-func (e *Engine) checkDirect(j *Job, d Direct, root sched.Rank, n, size int) error {
-	all, isRoot := n*e.ranks, e.rank == root
-	in, out := n, n
-	switch d {
-	case Reduce:
-		out = only(isRoot, n)
-	case Broadcast:
-		in = only(isRoot, n)
-	case ReduceScatter:
-		in = all
-	case AllGather:
-		out = all
-	case AllToAll:
-		in, out = all, all
-	case Gather:
-		out = only(isRoot, all)
-	case Scatter:
-		in = only(isRoot, all)
-	}
-	if reason := outside(j.In, in, size); reason != "" {
-		return &ArgumentError{"in", int(e.dev), reason}
-	}
-	if reason := outside(j.Out, out, size); reason != "" {
-		return &ArgumentError{"out", int(e.dev), reason}
-	}
-	if n%size != 0 {
-		return &ArgumentError{"in", int(e.dev), fmt.Sprintf("%d bytes are no multiple of the element's %d bytes", n, size)}
-	}
-	if j.Scalar%uintptr(size) != 0 {
-		return &ArgumentError{"scalar", int(e.dev),
-			fmt.Sprintf("address %#x is no multiple of the element's %d bytes", j.Scalar, size)}
-	}
-	return nil
-}
-
-func only(is bool, n int) int {
-	if is {
-		return n
-	}
-	return 0
-}
-
-func outside(r mem.Region, n, size int) string {
-	switch {
-	case n == 0:
-		return ""
-	case r.IsNil():
-		return "null"
-	case r.IsHost():
-		return "host memory: register it and pass its device pointer"
-	case r.Len() < n:
-		return fmt.Sprintf("%d bytes, and the operation takes %d", r.Len(), n)
-	case r.Ptr()%uintptr(size) != 0:
-		return fmt.Sprintf("address %#x is no multiple of the element's %d bytes", r.Ptr(), size)
-	}
-	return ""
+	k.shape(blocks, threads, 0, j.Stream)
+	return k.queue(m.run, cuda.ArgsOf(a), j.Event)
 }
 
 // PrepareDirect is Prepare for direct kernels.
-func (e *Engine) PrepareDirect(r *kernels.Reducer) error {
-	if !e.CanDirect() {
+func (k *directKernels) PrepareDirect(r *kernels.Reducer) error {
+	if !k.CanDirect() {
 		return ErrNoDirect
 	}
-	_, _, err := e.module(r, "direct")
-	return err
+	return k.prepared(r, "direct")
 }
+
+// all is a set of all ranks: each has data for each other, and nobody's lines can be spared.
+func (k *directKernels) all() uint32 { return 1<<k.ranks - 1 }

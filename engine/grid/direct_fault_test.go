@@ -42,7 +42,7 @@ func TestDirectMismatch(t *testing.T) {
 			o := r.prepare(trial{name: "broadcast", schedule: ring.Broadcast{N: n}, t: kernels.Float32, count: 10}, 1)
 			r.reset(o)
 			o.jobs[1].Stamp = transport.Stamp{0, 1}
-			return cuda.With(r.d, r.ranks[1].ctx, func() error { return r.ranks[1].engine.Run(&o.jobs[1]) })
+			return cuda.With(r.d, r.ranks[1].ctx, func() error { return carry(r.ranks[1].engine, &o.jobs[1]) })
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

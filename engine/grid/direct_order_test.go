@@ -34,7 +34,7 @@ func letters(n int) []directTrial {
 // wide has grids of several blocks.
 func wide(r *rig) {
 	for _, m := range r.ranks {
-		m.engine.mail.tune = func(d Direct, _, lines int) (blocks, threads int) { return 1 + int(d)%3, 32 + lines%2*32 }
+		m.engine.directKernels.shapes = func(d Direct, _, lines int) (blocks, threads int) { return 1 + int(d)%3, 32 + lines%2*32 }
 	}
 }
 
@@ -94,7 +94,7 @@ func TestDirectGraphs(t *testing.T) {
 			for k, o := range captured {
 				require.NoError(t, m.engine.RunDirect(&o.jobs[i], o.d, o.root, o.count*o.t.Size()))
 				if k == 3 {
-					require.NoError(t, m.engine.Run(&program.jobs[i]))
+					require.NoError(t, carry(m.engine, &program.jobs[i]))
 				}
 			}
 			g, err := r.d.StreamEndCapture(m.stream)

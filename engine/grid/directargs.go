@@ -26,13 +26,20 @@ type directArgs struct {
 	early, _      uint32
 }
 
+// mailboxes are those of all ranks.
+type mailboxes struct {
+	mail      []uint64
+	mailBytes int
+	tear      uint32 // 1: lines may arrive in parts
+}
+
 // setTransfers sets the memory of each message, and which messages there are.
-func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) {
-	n, rank := e.ranks, int(e.rank)
-	all, isRoot := e.all(), rank == root
-	part, total := bytes, bytes*n // bytes of a message, of all
-	inStep, outStep := 0, 0       // bytes from one rank's message to the next rank's
-	to, from := all, all          // ranks
+func (a *directArgs) setTransfers(j *Job, d Direct, root, bytes int) {
+	n, rank := int(a.comm.ranks), int(a.comm.rank)
+	all, isRoot := uint32(1<<n-1), rank == root // ranks
+	part, total := bytes, bytes*n               // bytes of a message, of all
+	inStep, outStep := 0, 0                     // bytes from one rank's message to the next rank's
+	to, from := all, all                        // ranks
 	switch d {
 	case OneShot:
 	case TwoShot:
@@ -41,33 +48,32 @@ func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) 
 	case ReduceScatter:
 		inStep = part
 	case Reduce:
-		to, from = 1<<root, mask(isRoot, all)
+		to, from = 1<<root, only(isRoot, all)
 	case AllGather:
 		outStep = part
 	case AllToAll:
 		inStep, outStep = part, part
 	case Broadcast:
-		to, from = mask(isRoot, all), 1<<root
+		to, from = only(isRoot, all), 1<<root
 	case Gather:
-		to, from, outStep = 1<<root, mask(isRoot, all), part
+		to, from, outStep = 1<<root, only(isRoot, all), part
 	case Scatter:
-		to, from, inStep = mask(isRoot, all), 1<<root, part
+		to, from, inStep = only(isRoot, all), 1<<root, part
 	}
-	length := func(rank int) uint32 { return uint32(max(0, min(part, total-rank*part))) }
 	in, out := uint64(j.In.Ptr()), uint64(j.Out.Ptr())
 	for q := range n {
-		k := (q - rank + n) % n
-		a.to |= to >> q & 1 << k
+		i := (q - rank + n) % n
+		a.to |= to >> q & 1 << i
 		if to != 0 || q == rank {
-			a.sends[k].memory, a.sends[k].bytes = in+uint64(q*inStep), length(q)
+			a.sends[i].memory, a.sends[i].bytes = in+uint64(q*inStep), lengthOf(q, part, total)
 		}
-		a.recvs[q].memory, a.recvs[q].bytes = out+uint64(q*outStep), length(q)
+		a.recvs[q].memory, a.recvs[q].bytes = out+uint64(q*outStep), lengthOf(q, part, total)
 	}
 	a.mine = out + uint64(rank*outStep)
 	a.from = from
-	a.same = mask(inStep == 0, 1)
+	a.same = only[uint32](inStep == 0, 1)
 	a.lines = uint32(lines(part))
-	a.shortest = length(n - 1)
+	a.shortest = lengthOf(n-1, part, total)
 
 	lie := uint64(inStep | outStep)
 	if to != 0 || from>>rank&1 != 0 {
@@ -85,27 +91,20 @@ func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) 
 	}
 }
 
-// all is a transfer's ranks where each rank has data for each other: nobody's lines can be spared.
-func (e *Engine) all() uint32 { return 1<<e.ranks - 1 }
-
-func mask(is bool, m uint32) uint32 {
-	if is {
-		return m
-	}
-	return 0
-}
+// lengthOf returns the bytes of a rank's message, of so many in all.
+func lengthOf(rank, part, total int) uint32 { return uint32(max(0, min(part, total-rank*part))) }
 
 // setMailboxes divides each mailbox into halves, and a half into an area for each other rank, or two areas for two
 // hops. Lines to rank + k lie in that rank's area k - 1.
-func (e *Engine) setMailboxes(a *directArgs) {
-	a.torn = e.mail.torn
-	n, rank := e.ranks, int(e.rank)
-	half := e.mail.bytes / 2 / lineBytes * lineBytes
+func (a *directArgs) setMailboxes(m *mailboxes) {
+	a.torn = m.tear
+	n, rank := int(a.comm.ranks), int(a.comm.rank)
+	half := m.mailBytes / 2 / lineBytes * lineBytes
 	area := half / (n - 1) / (1 + int(a.two)) / lineBytes * lineBytes
 	a.half, a.second, a.room = uint32(half), uint32(area*(n-1)), uint32(area/lineBytes)
-	for k := 1; k < n; k++ {
-		at := uint64(area * (k - 1))
-		a.sends[k].lines = e.mail.at[(rank+k)%n] + at
-		a.recvs[(rank-k+n)%n].lines = e.mail.at[rank] + at
+	for i := 1; i < n; i++ {
+		at := uint64(area * (i - 1))
+		a.sends[i].lines = m.mail[(rank+i)%n] + at
+		a.recvs[(rank-i+n)%n].lines = m.mail[rank] + at
 	}
 }

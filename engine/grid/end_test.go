@@ -34,8 +34,8 @@ func everyKind(r *rig) func(m *member) error {
 	}
 	return func(m *member) error {
 		for _, f := range []func() error{
-			func() error { return m.engine.Run(&ring.jobs[m.rank]) },
-			func() error { return m.engine.Run(&all.jobs[m.rank]) },
+			func() error { return carry(m.engine, &ring.jobs[m.rank]) },
+			func() error { return carry(m.engine, &all.jobs[m.rank]) },
 			func() error { return m.engine.RunDirect(&one.jobs[m.rank], one.d, 0, 360) },
 			func() error { return window.run(m) },
 			func() error { return root.run(m) },

@@ -137,7 +137,7 @@ func TestCrossed(t *testing.T) {
 		o := r.prepare(x, 1)
 		r.reset(o)
 		o.jobs[i].Stamp = transport.Stamp{5<<32 | 3, uint64(i)}
-		r.with(m, func() error { return m.engine.Run(&o.jobs[i]) })
+		r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
 		delete(r.programs, x.name)
 	}
 	r.sync()
@@ -171,7 +171,7 @@ func TestMissing(t *testing.T) {
 			r.reset(o)
 			for range 3 {
 				for i, m := range r.ranks[:n-1] {
-					r.with(m, func() error { return m.engine.Run(&o.jobs[i]) })
+					r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
 				}
 			}
 			m := r.ranks[c.rank]
@@ -209,9 +209,9 @@ func TestRunAllocates(t *testing.T) {
 	m.engine.driver = quiet{r.d}
 	r.with(m, func() error {
 		for _, o := range []*operation{avg, varied} {
-			require.NoError(t, m.engine.Run(&o.jobs[0]))
+			require.NoError(t, carry(m.engine, &o.jobs[0]))
 			var err error
-			require.Zero(t, testing.AllocsPerRun(20, func() { err = m.engine.Run(&o.jobs[0]) }), o.name)
+			require.Zero(t, testing.AllocsPerRun(20, func() { err = carry(m.engine, &o.jobs[0]) }), o.name)
 			require.NoError(t, err)
 		}
 		return nil
@@ -280,7 +280,7 @@ func TestArguments(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.change(&test.job)
-			err := cuda.With(r.d, m.ctx, func() error { return m.engine.Run(&test.job) })
+			err := cuda.With(r.d, m.ctx, func() error { return carry(m.engine, &test.job) })
 			var wrong *ArgumentError
 			require.ErrorAs(t, err, &wrong)
 			require.ErrorContains(t, err, test.want)
@@ -297,7 +297,7 @@ func BenchmarkRun(b *testing.B) {
 	m.engine.driver = quiet{r.d}
 	r.with(m, func() error {
 		for b.Loop() {
-			if err := m.engine.Run(&o.jobs[0]); err != nil {
+			if err := carry(m.engine, &o.jobs[0]); err != nil {
 				return err
 			}
 		}

@@ -143,7 +143,7 @@ func TestIndependentMismatch(t *testing.T) {
 				j := &o.jobs[i]
 				j.Stamp = transport.Stamp{9 << 32,
 					uint64(test.trials[i].count)<<8 | uint64(test.trials[i].schedule.(direct.Gather).Root)}
-				r.with(m, func() error { return m.engine.Run(j) })
+				r.with(m, func() error { return carry(m.engine, j) })
 			}
 			r.sync()
 			var wrong *engine.MismatchError
@@ -162,7 +162,7 @@ func TestMessagesAllocates(t *testing.T) {
 	m.engine.driver = quiet{r.d}
 	r.with(m, func() error {
 		for name, run := range map[string]func() error{
-			"collective": func() error { return m.engine.Run(&x.jobs[0]) },
+			"collective": func() error { return carry(m.engine, &x.jobs[0]) },
 			"group":      func() error { return m.engine.RunMessages(p.jobs[0]) },
 		} {
 			require.NoError(t, run())

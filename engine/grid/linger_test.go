@@ -18,7 +18,7 @@ import (
 // lingering are options of kernels that linger for a time.
 func lingering(ranks int, d time.Duration) Options {
 	o := bulkOptions(ranks)
-	o.Linger = Linger{Time: d, Least: 64, Most: 4000}
+	o.Linger = Linger{Time: d}
 	return o
 }
 
@@ -81,9 +81,9 @@ func TestLingerMany(t *testing.T) {
 	for i, m := range r.ranks {
 		j := &graph.jobs[i]
 		require.NoError(t, m.engine.Prepare(j.Reducer))
-		require.Less(t, m.engine.tables.space.Capacity(), times*len(cuda.ArgsOf(&m.engine.frame.bulk.run)))
+		require.Less(t, m.engine.tables.space.Capacity(), times*len(cuda.ArgsOf(&m.engine.interpreter.args.run)))
 		j.Capture = 1
-		graphs[i] = r.capture(m, func(m *member) error { return m.engine.Run(j) })
+		graphs[i] = r.capture(m, func(m *member) error { return carry(m.engine, j) })
 		require.Zero(t, m.engine.linger.asked)
 	}
 	r.reset(graph)
@@ -118,7 +118,7 @@ func TestLingerEnds(t *testing.T) {
 		for k := range times {
 			x := r.prepare(allReduce(n), uint64(k))
 			r.reset(x)
-			r.with(m, func() error { return m.engine.Run(&x.jobs[0]) })
+			r.with(m, func() error { return carry(m.engine, &x.jobs[0]) })
 		}
 		step := r.endStuck(m, times)
 		require.EqualValues(t, 1, step.Peer)
@@ -155,7 +155,7 @@ func TestLingerFails(t *testing.T) {
 			m := r.ranks[0]
 			require.NoError(t, m.engine.Prepare(x.jobs[0].Reducer))
 			r.d.(*cudaemu.Machine).Inject(cudaemu.Injection{Call: call, Nth: 1, Result: cuda.ErrUnknown})
-			err := cuda.With(r.d, m.ctx, func() error { return m.engine.Run(&x.jobs[0]) })
+			err := cuda.With(r.d, m.ctx, func() error { return carry(m.engine, &x.jobs[0]) })
 			require.ErrorIs(t, err, cuda.ErrUnknown)
 			require.ErrorContains(t, err, call)
 			m.engine.Control().Abort() // as a communicator does

@@ -35,54 +35,55 @@ type manyArgs struct {
 	entry              [manyEntries]manyEntry
 }
 
+// batches carry out batches of small all-reduces.
+type batches struct {
+	*directKernels
+	args manyArgs
+}
+
 // CanMany reports whether a Batch may have all-reduces of a number of bytes. All ranks
 // find the same.
-func (e *Engine) CanMany(bytes int) bool {
-	return e.CanDirect() && bytes <= MaxMany && lines(bytes) <= e.mailArea()
+func (k *batches) CanMany(bytes int) bool {
+	return k.CanDirect() && bytes <= MaxMany && lines(bytes) <= k.mailArea()
 }
 
 // mailArea is how many lines of one round each pair of ranks has in a mailbox.
-func (e *Engine) mailArea() int { return e.mail.bytes / 2 / lineBytes / (e.ranks - 1) }
+func (k *batches) mailArea() int { return k.mailBytes / 2 / lineBytes / (k.ranks - 1) }
 
 // Batch begins a batch of so many calls on at most most blocks. bytes is the length of the longest call, for which
 // CanMany holds. All ranks give the same arguments.
-func (e *Engine) Batch(calls, bytes, most int) Batch {
-	need, area := lines(bytes), e.mailArea()
+func (k *batches) Batch(calls, bytes, most int) Batch {
+	need, area := lines(bytes), k.mailArea()
 	b := Batch{calls: calls,
-		blocks: max(1, min(e.mail.blocks, most, calls, area/max(need, minMailbox/lineBytes/lineLanes)))}
+		blocks: max(1, min(k.directBlocks, most, calls, area/max(need, minMailbox/lineBytes/lineLanes)))}
 	b.room = area / b.blocks
-	b.threads = min(256, e.threads, roundUp(need*lineLanes, 32), b.room*lineLanes&^31)
+	b.threads = min(256, k.threads, roundUp(need*lineLanes, 32), b.room*lineLanes&^31)
 	return b
 }
 
 // PrepareMany is Prepare for RunMany.
-func (e *Engine) PrepareMany(r *kernels.Reducer) error {
-	_, _, err := e.module(r, "many")
-	return err
+func (k *batches) PrepareMany(r *kernels.Reducer) error {
+	return k.prepared(r, "many")
 }
 
 // RunMany queues one kernel for the next all-reduces of a batch, and returns how many it carries out: as many as fit
 // into its arguments and are on one stream. The jobs are in the order of the batch, have one Reducer, and are as for
 // RunDirect. The kernel takes them in no order: none may use memory that another one writes. The first job's Event is
 // recorded if this kernel carries out all jobs.
-func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
-	m, prog, err := e.module(jobs[0].Reducer, "many")
+func (k *batches) RunMany(b *Batch, jobs []Job) (n int, err error) {
+	m, prog, err := k.module(jobs[0].Reducer, "many")
 	if err != nil {
 		return 0, err
 	}
-	a := &e.frame.many
+	a := &k.args
 	d := &a.direct
-	*d = directArgs{comm: e.collective(&jobs[0]), epochs: uint64(e.mail.epochs), scalar: uint64(jobs[0].Scalar),
-		value: prog.Value}
-	if prog.Finishes {
-		d.finish = 1
-	}
-	e.setMailboxes(d)
-	d.from = e.all()
+	*d = directArgs{comm: k.collective(&jobs[0]), epochs: uint64(k.epochs), scalar: uint64(jobs[0].Scalar),
+		value: prog.Value, from: k.all(), finish: only[uint32](prog.Finishes, 1)}
+	d.setMailboxes(&k.mailboxes)
 	size := jobs[0].Reducer.Type().Size()
 	for n = 0; n < min(len(jobs), manyEntries) && jobs[n].Stream == jobs[0].Stream; n++ {
 		j := &jobs[n]
-		if err := e.checkDirect(j, OneShot, 0, j.In.Len(), size); err != nil {
+		if err := k.checkDirect(j, OneShot, 0, j.In.Len(), size); err != nil {
 			return 0, err
 		}
 		x := manyEntry{in: uint64(j.In.Ptr()), out: uint64(j.Out.Ptr()), bytes: uint32(j.In.Len())}
@@ -93,7 +94,7 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 		return 0, fmt.Errorf("grid: %d more calls in a batch of %d", len(jobs), b.calls)
 	}
 	d.fresh = uint16(n)
-	if e.signs != 0 {
+	if k.signs != 0 {
 		d.sign = max(1, uint32(hashOf(jobs[0].Stamp, uint64(b.calls))>>32))
 	}
 	a.first, a.count, a.last, a.room = uint32(b.done), uint32(n), 0, uint32(b.room)
@@ -102,13 +103,8 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	if b.done == b.calls {
 		a.past, a.last = uint32(roundUp(b.calls, b.blocks)), 1
 	}
-	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(b.blocks)}, Block: cuda.Dim3{X: uint32(b.threads)},
-		Stream: jobs[0].Stream}
-	event := jobs[0].Event
-	if n < len(jobs) {
-		event = 0
-	}
-	return n, e.queue(m.run, cuda.ArgsOf(a), event)
+	k.shape(b.blocks, b.threads, 0, jobs[0].Stream)
+	return n, k.queue(m.run, cuda.ArgsOf(a), only(n == len(jobs), jobs[0].Event))
 }
 
 // evenness is even of DirectArgs in kernels/cuda/direct.h, for an entry.

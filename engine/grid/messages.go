@@ -3,12 +3,11 @@
 package grid
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/kernels/collective"
-	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -17,13 +16,13 @@ type messagesArgs struct {
 	comm
 	ends, table uint64
 	ways, lanes uint32
-	word        [448]uint64
+	word        [inlineWords]uint64
 }
 
 // A way is a list of messages to one peer, or from one, or of copies, in order.
 type way struct {
 	kind     wayKind
-	end      int // in Engine.endTable
+	end      int // in ends.at
 	lanes    int
 	messages []message
 	first    int // of the current part
@@ -47,8 +46,21 @@ type message struct {
 	note         bool
 }
 
-// maxNote is the greatest NoteBytes.
-const maxNote = 8 << 10
+// messages carries out sends and receives side by side, and so the steps of schedules that are independent.
+type messages struct {
+	*bulk
+	args  messagesArgs
+	ways  []way    // of the current messages
+	wayOf []int32  // by way.slot: index into ways, from 1
+	order []uint64 // ways that have messages left; key of way, then index into ways
+	at    int      // in order
+	one   [1]*Job  // the jobs of a call for one
+}
+
+func (s *messages) open(*Options) error {
+	s.wayOf = make([]int32, 2*s.ranks+1)
+	return nil
+}
 
 // noteRounds is how often a message of notes may fill all slots of its lanes. Longer messages take less time in slices;
 // 2 MiB take 15 µs as notes and 24 µs in slices, on two H100s.
@@ -57,11 +69,11 @@ const noteRounds = 3
 // short is the greatest length of a message that goes as notes, -1 if none does. The blocks for a message to and one
 // from each other rank must all run at once. If the blocks of all lanes do, a lane may have several notes of a message.
 // All ranks find the same.
-func (e *Engine) short(p *Program) int {
+func (s *messages) short(p *Program) int {
 	if p.note == 0 {
 		return -1
 	}
-	lanes := e.noteBlocks(p.note) / (2 * max(1, e.ranks-1))
+	lanes := s.noteBlocks(p.note) / (2 * max(1, s.ranks-1))
 	if p.lanes <= lanes {
 		return p.note * p.lanes * p.slots * noteRounds
 	}
@@ -69,8 +81,8 @@ func (e *Engine) short(p *Program) int {
 }
 
 // noteBlocks is how many blocks for notes of a number of bytes run at once.
-func (e *Engine) noteBlocks(bytes int) int {
-	return e.mail.blocks * maxThreads / noteThreads(bytes)
+func (s *messages) noteBlocks(bytes int) int {
+	return s.directBlocks * maxThreads / noteThreads(bytes)
 }
 
 func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 32 }
@@ -78,7 +90,7 @@ func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 3
 // RunMessages queues sends and receives that happen side by side, so ranks may send messages of any size in any order.
 // Messages to the same peer, or from the same peer, keep their order. Each job's program is a single step that sends a
 // chunk or receives one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}). All jobs are on one stream;
-// of their Events the first job's is recorded. Run carries out such a job by RunMessages, so the peer may call either.
+// of their Events the first job's is recorded.
 //
 // There may be any number of jobs. They become one launch, of at most as many blocks as
 // run at once on the device; more than its table or its blocks hold become several, one
@@ -86,109 +98,111 @@ func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 3
 // message of each way, by sender, then by receiver; then the second ones. A rank may cut
 // this order anywhere: of all messages that have not arrived, the first in the order is
 // in the current launch of both its ranks.
-func (e *Engine) RunMessages(jobs []*Job) error {
+func (s *messages) RunMessages(jobs []*Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
 	for _, j := range jobs {
-		if err := j.check(e.dev); err != nil {
+		if err := s.check(j); err != nil {
 			return err
 		}
 		if !j.Program.message() || j.Stream != jobs[0].Stream {
 			return fmt.Errorf("grid: jobs that run together are single sends and receives on one stream")
 		}
 	}
-	if err := e.sort(jobs); err != nil {
+	if err := s.sort(jobs); err != nil {
 		return err
 	}
-	slices.Sort(e.order)
-	return e.messages(e.pairwise(jobs[0].Stamp), jobs[0])
+	slices.Sort(s.order)
+	return s.launchParts(s.pairwise(jobs[0].Stamp), jobs[0])
 }
 
 // Inline reports whether so many sends and receives need no room in the ring, wherever they go.
-func (e *Engine) Inline(messages int) bool {
-	n := part{ways: messages, messages: messages}.words()
-	return n <= len(messagesArgs{}.word) && 8*n <= e.tables.args
+func (s *messages) Inline(messages int) bool {
+	return s.inline(part{ways: messages, messages: messages}.words())
 }
 
 // atOnce reports whether one launch holds all messages of a job whose steps are independent. Several launches would
 // carry out some messages whole before others, and a peer that takes one step after the other, a piece at a time, would
 // wait for the others.
-func (e *Engine) atOnce(j *Job) bool {
+func (s *messages) atOnce(j *Job) bool {
 	p := j.Program
 	all := part{ways: len(p.ends) + 1, messages: len(p.steps), lanes: j.lanes()}
-	return all.words() <= e.tables.most(j) && all.ways*all.lanes <= e.mostTasks()
+	return all.words() <= s.most(j.Capture != 0) && all.ways*all.lanes <= s.mostTasks()
 }
 
-// runIndependent queues a job, whose steps are all independent, as messages: of one launch, unless the job has an Each.
+// RunSideBySide queues a job, whose steps are all independent, as messages: of one launch, unless the job has an Each.
 // Then those of all ranks are messages, and have an order, as in RunMessages.
-func (e *Engine) runIndependent(j *Job) error {
-	if err := e.sort([]*Job{j}); err != nil {
+func (s *messages) RunSideBySide(j *Job) error {
+	if !j.Program.independent {
+		return errors.New("grid: the program's steps depend on each other")
+	}
+	if err := s.check(j); err != nil {
+		return err
+	}
+	s.one[0] = j
+	if err := s.sort(s.one[:]); err != nil {
 		return err
 	}
 	if j.Each != nil {
-		slices.Sort(e.order)
+		slices.Sort(s.order)
 	}
-	return e.messages(e.collective(j), j)
+	return s.launchParts(s.collective(j), j)
 }
 
-// messages queues the messages of all ways, in the order of e.order, for a job or others
+// launchParts queues the messages of all ways, in the order of s.order, for a job or others
 // like it.
-func (e *Engine) messages(c comm, j *Job) error {
-	m, _, err := e.kernel(nil)
+func (s *messages) launchParts(c comm, j *Job) error {
+	m, _, err := s.kernel(nil)
 	if err != nil {
 		return err
 	}
-	for e.at = 0; len(e.order) > 0; c.fresh = 0 {
-		p := e.nextPart(e.tables.most(j))
-		f := &e.frame
-		a := &f.messages
-		t, err := e.table(p.words(), a.word[:], j)
+	for s.at = 0; len(s.order) > 0; c.fresh = 0 {
+		p := s.nextPart(s.most(j.Capture != 0))
+		a := &s.args
+		t, err := s.table(p.words(), a.word[:], j.Stamp, j.Capture)
 		if err != nil {
 			return err
 		}
-		e.pack(t.words)
-		a.comm, a.ends, a.table, a.ways, a.lanes = c, uint64(e.endTable), t.at, uint32(p.ways), uint32(p.lanes)
+		s.pack(t.words)
+		a.comm, a.ends, a.table, a.ways, a.lanes = c, uint64(s.ends.at), t.at, uint32(p.ways), uint32(p.lanes)
 		a.token = t.token
-		tasks, kernel := p.ways*p.lanes, m.messages
-		f.launch = cuda.Launch{Stream: j.Stream}
-		if n, only := e.longestNote(); only && tasks <= e.noteBlocks(n) {
-			kernel = m.notes
-			f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(n))
-		} else {
-			blocks := e.blocksFor(tasks, j)
-			shared := (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
-			f.launch.Grid.X = uint32(blocks)
-			b, err := e.bulkModule(nil, shared)
-			if err != nil {
-				return err
-			}
-			if b != nil && e.aligned() {
-				kernel = b.messages
-				e.bulkBlock(nil, shared)
-			} else {
-				f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), shared
-			}
+		kernel, err := s.kernelFor(m, p.ways*p.lanes, j)
+		if err != nil {
+			return err
 		}
-		event := j.Event
-		if len(e.order) > 0 {
-			event = 0
-		}
-		if err := e.launch(kernel, t, cuda.ArgsOf(a), event); err != nil {
+		if err := s.launch(kernel, t, cuda.ArgsOf(a), only(len(s.order) == 0, j.Event)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// kernelFor returns the kernel for the tasks of the current part, and sets its grid.
+func (s *messages) kernelFor(m *module, tasks int, j *Job) (cuda.Function, error) {
+	if n, all := s.longestNote(); all && tasks <= s.noteBlocks(n) {
+		s.shape(tasks, noteThreads(n), 0, j.Stream)
+		return m.notes, nil
+	}
+	blocks := s.blocksFor(tasks, j)
+	shared := (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
+	s.shape(blocks, s.threads+otherThreads, shared, j.Stream)
+	b, _, err := s.bulkModule(nil, shared)
+	if err != nil || b == nil || !s.aligned() {
+		return m.messages, err
+	}
+	s.block(nil, shared)
+	return b.messages, nil
+}
+
 // blocksFor is how many blocks carry out tasks of j or of jobs like j: no more than j may have, but enough for the
 // shared memory of all tasks. Ranks may have different numbers.
-func (e *Engine) blocksFor(tasks int, j *Job) int {
-	most := e.blocks
+func (s *messages) blocksFor(tasks int, j *Job) int {
+	most := s.blocks
 	if !j.Program.message() {
 		most = j.most(most)
 	}
-	each := e.maxShared / (portBytes + taskBytes)
+	each := s.maxShared / (portBytes + taskBytes)
 	return max(min(tasks, most), (tasks+each-1)/each)
 }
 
@@ -199,23 +213,23 @@ type part struct{ ways, messages, lanes int }
 func (p part) words() int { return p.ways*wayWords + p.messages*messageWords }
 
 // mostTasks is how many tasks a launch may have.
-func (e *Engine) mostTasks() int { return e.blocks * (e.maxShared / (portBytes + taskBytes)) }
+func (s *messages) mostTasks() int { return s.blocks * (s.maxShared / (portBytes + taskBytes)) }
 
-// nextPart takes as many messages as fit into one launch, in the order of e.order. A message of this rank to itself is
+// nextPart takes as many messages as fit into one launch, in the order of s.order. A message of this rank to itself is
 // sent and received in the same launch.
-func (e *Engine) nextPart(mostWords int) (p part) {
-	mostTasks := e.mostTasks()
-	for i := range e.ways {
-		e.ways[i].first = e.ways[i].next
+func (s *messages) nextPart(mostWords int) (p part) {
+	mostTasks := s.mostTasks()
+	for i := range s.ways {
+		s.ways[i].first = s.ways[i].next
 	}
-	for len(e.order) > 0 {
-		for e.at < len(e.order) {
+	for len(s.order) > 0 {
+		for s.at < len(s.order) {
 			n, q := 1, p
-			if e.at+1 < len(e.order) && pairOf(e.order[e.at]) == pairOf(e.order[e.at+1]) {
+			if s.at+1 < len(s.order) && pairOf(s.order[s.at]) == pairOf(s.order[s.at+1]) {
 				n = 2
 			}
-			for _, x := range e.order[e.at : e.at+n] {
-				y := &e.ways[uint32(x)]
+			for _, x := range s.order[s.at : s.at+n] {
+				y := &s.ways[uint32(x)]
 				if y.next == y.first {
 					q.ways++
 				}
@@ -225,14 +239,14 @@ func (e *Engine) nextPart(mostWords int) (p part) {
 			if p.messages > 0 && (q.words() > mostWords || q.ways*q.lanes > mostTasks) {
 				return p
 			}
-			for _, x := range e.order[e.at : e.at+n] {
-				e.ways[uint32(x)].next++
+			for _, x := range s.order[s.at : s.at+n] {
+				s.ways[uint32(x)].next++
 			}
-			p, e.at = q, e.at+n
+			p, s.at = q, s.at+n
 		}
-		e.at = 0
-		e.order = slices.DeleteFunc(e.order, func(x uint64) bool {
-			y := &e.ways[uint32(x)]
+		s.at = 0
+		s.order = slices.DeleteFunc(s.order, func(x uint64) bool {
+			y := &s.ways[uint32(x)]
 			return y.next == len(y.messages)
 		})
 	}
@@ -243,17 +257,17 @@ func (e *Engine) nextPart(mostWords int) (p part) {
 func (y *way) lanesOf(x *message) int { return min(y.lanes, max(1, (x.n+x.piece-1)/x.piece)) }
 
 // pack encodes the messages of the current part as the kernel reads them.
-func (e *Engine) pack(w []uint64) {
+func (s *messages) pack(w []uint64) {
 	k, first := 0, 0
-	for i := range e.ways {
-		if y := &e.ways[i]; y.first < y.next {
+	for i := range s.ways {
+		if y := &s.ways[i]; y.first < y.next {
 			n := y.next - y.first
 			w[k], w[k+1] = uint64(y.end)|uint64(y.lanes)<<32|uint64(y.kind)<<48, uint64(first)|uint64(n)<<32
 			k, first = k+wayWords, first+n
 		}
 	}
-	for i := range e.ways {
-		y := &e.ways[i]
+	for i := range s.ways {
+		y := &s.ways[i]
 		for _, x := range y.messages[y.first:y.next] {
 			cut := uint64(x.piece) | uint64(x.slice)<<32
 			if x.note {
@@ -267,9 +281,9 @@ func (e *Engine) pack(w []uint64) {
 
 // longestNote is the length of the current part's longest note, and whether all of its
 // messages are notes.
-func (e *Engine) longestNote() (n int, only bool) {
-	for i := range e.ways {
-		y := &e.ways[i]
+func (s *messages) longestNote() (n int, only bool) {
+	for i := range s.ways {
+		y := &s.ways[i]
 		for k := y.first; k < y.next; k++ {
 			x := &y.messages[k]
 			if !x.note {
@@ -284,20 +298,17 @@ func (e *Engine) longestNote() (n int, only bool) {
 // taskBytes is the size of a Task of kernels/cuda/messages.h.
 const taskBytes = 40
 
-// lines is the number of lines of a message.
-func lines(n int) int { return collective.Lines(n) }
-
 // sort groups the steps of jobs into ways, in the order in which they first occur, and makes sure that the lanes that
 // their launches may use have memory.
-func (e *Engine) sort(jobs []*Job) error {
+func (s *messages) sort(jobs []*Job) error {
 	lanes := 1
-	for i := range e.ways {
-		e.wayOf[e.ways[i].slot(e.ranks)] = 0
+	for i := range s.ways {
+		s.wayOf[s.ways[i].slot(s.ranks)] = 0
 	}
-	e.ways, e.order = e.ways[:0], e.order[:0]
+	s.ways, s.order = s.ways[:0], s.order[:0]
 	for _, j := range jobs {
-		piece, slice, n := e.cut(j)
-		note := j.Program.message() && n <= e.short(j.Program)
+		piece, slice, n := s.cut(j)
+		note := j.Program.message() && n <= s.short(j.Program)
 		if note {
 			piece, slice = j.Program.note, j.Program.note
 		}
@@ -313,13 +324,13 @@ func (e *Engine) sort(jobs []*Job) error {
 			if j.Each != nil {
 				stamp = unnumbered(j.Each(j.Stamp, n))
 			}
-			y := e.way(j, st)
+			y := s.way(j, st)
 			y.messages = append(y.messages, message{src, dst, n, stamp, piece, slice, note})
 			lanes = max(lanes, y.lanesOf(&y.messages[len(y.messages)-1]))
 		}
 	}
 	for _, j := range jobs {
-		if err := j.Program.lanesFor(min(j.lanes(), lanes)); err != nil {
+		if err := lanesFor(j.Program.needs, min(j.lanes(), lanes)); err != nil {
 			return err
 		}
 	}
@@ -327,36 +338,36 @@ func (e *Engine) sort(jobs []*Job) error {
 }
 
 // way is the way that a step belongs to.
-func (e *Engine) way(j *Job, st *step) *way {
+func (s *messages) way(j *Job, st *step) *way {
 	p, x := j.Program, way{kind: copies, lanes: j.lanes()}
 	key := uint64(1)<<32 - 1 // position in the order of all ranks: sender, receiver, and which of the two this rank is
-	switch me := int(e.rank); {
+	switch me := int(s.rank); {
 	case st.recv >= 0:
 		from := int(p.ends[st.recv].peer)
 		x.kind, x.end = receives, from
-		key = uint64(from*e.ranks+me)<<1 | 1
+		key = uint64(from*s.ranks+me)<<1 | 1
 	case st.send >= 0:
 		to := int(p.ends[st.send].peer)
-		x.kind, x.end = sends, to+e.ranks
-		key = uint64(me*e.ranks+to) << 1
+		x.kind, x.end = sends, to+s.ranks
+		key = uint64(me*s.ranks+to) << 1
 	}
-	at := &e.wayOf[x.slot(e.ranks)]
+	at := &s.wayOf[x.slot(s.ranks)]
 	if *at > 0 {
-		return &e.ways[*at-1]
+		return &s.ways[*at-1]
 	}
-	if len(e.ways) < cap(e.ways) { // keep the memory of its messages
-		e.ways = e.ways[:len(e.ways)+1]
-		x.messages = e.ways[len(e.ways)-1].messages[:0]
-		e.ways[len(e.ways)-1] = x
+	if len(s.ways) < cap(s.ways) { // keep the memory of its messages
+		s.ways = s.ways[:len(s.ways)+1]
+		x.messages = s.ways[len(s.ways)-1].messages[:0]
+		s.ways[len(s.ways)-1] = x
 	} else {
-		e.ways = append(e.ways, x)
+		s.ways = append(s.ways, x)
 	}
-	e.order = append(e.order, key<<32|uint64(len(e.ways)-1))
-	*at = int32(len(e.ways))
-	return &e.ways[len(e.ways)-1]
+	s.order = append(s.order, key<<32|uint64(len(s.ways)-1))
+	*at = int32(len(s.ways))
+	return &s.ways[len(s.ways)-1]
 }
 
-// slot is a way's index in Engine.wayOf.
+// slot is a way's index in messages.wayOf.
 func (y *way) slot(ranks int) int {
 	if y.kind == copies {
 		return 2 * ranks
@@ -364,37 +375,18 @@ func (y *way) slot(ranks int) int {
 	return y.end
 }
 
-// pairOf is the sender and the receiver of an entry of Engine.order.
-func pairOf(x uint64) uint64 { return x >> 33 }
-
-// data is the source, destination and length of a step's data.
-func (j *Job) data(st *step) (src, dst uint64, n int) {
-	if st.dst != uint8(sched.None) {
-		off, k := j.OutL.Extent(int(st.dstChunk))
-		dst, n = uint64(j.Out.Ptr())+uint64(off), k
-	}
-	if st.src != uint8(sched.None) {
-		off, k := j.InL.Extent(int(st.srcChunk))
-		src, n = uint64(j.In.Ptr())+uint64(off), k
-	}
-	return src, dst, n
-}
-
-// disjoint reports that no step writes memory that another one reads. It may be false
-// where In and Out overlap.
-func (j *Job) disjoint() bool {
-	if !j.In.Overlaps(j.Out) {
-		return true
-	}
-	steps := j.Program.steps
-	for i := range steps {
-		_, dst, n := j.data(&steps[i])
-		for k := range steps {
-			src, _, m := j.data(&steps[k])
-			if i != k && dst != 0 && src != 0 && dst < src+uint64(m) && src < dst+uint64(n) {
+// aligned reports whether the messages of the current part begin at multiples of 16 bytes.
+func (s *messages) aligned() bool {
+	for i := range s.ways {
+		y := &s.ways[i]
+		for k := y.first; k < y.next; k++ {
+			if x := &y.messages[k]; (x.src|x.dst)%16 != 0 && !s.uneven {
 				return false
 			}
 		}
 	}
 	return true
 }
+
+// pairOf is the sender and the receiver of an entry of messages.order.
+func pairOf(x uint64) uint64 { return x >> 33 }

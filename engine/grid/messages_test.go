@@ -234,7 +234,7 @@ func (r *rig) sendTwice(p *posted, alone int) {
 					return m.engine.RunMessages(p.jobs[i])
 				}
 				for _, j := range p.jobs[i] {
-					require.NoError(r.t, m.engine.Run(j))
+					require.NoError(r.t, carry(m.engine, j))
 				}
 				return nil
 			})

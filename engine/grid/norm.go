@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -22,30 +23,32 @@ type Norm struct {
 	Sum          bool       // the sum is wanted, in Job.Out
 }
 
-// normArgs is NormArgs of kernels/cuda/norm.cu.
+// normArgs is NormArgs of kernels/cuda/norm.cu. Addresses are 0 for inputs that are not there and outputs that are not
+// wanted. Of direct only what is about mailboxes and epochs is looked at, and lines, of a row, and two.
 type normArgs struct {
 	direct           directArgs
-	in, residual     uint64
-	bias, weight     uint64
-	sum, normed      uint64
-	small, scales    uint64
-	scale, words     uint64
-	row, rows        uint32
-	share, steps     uint32
-	units, room      uint32
-	epsilon, columns uint32
-	more, form       uint32
-	few              uint32
+	in, residual     uint64 // rows
+	bias, weight     uint64 // a row each
+	sum, normed      uint64 // rows that come out
+	small, scales    uint64 // the normed rows in 8 bits; a float32 for each, where it has a scale of its own
+	scale            uint64 // of all rows
+	words            uint64 // what the parts of rows tell each other, for even and odd epochs
+	row, rows        uint32 // bytes of a row; how many there are
+	share            uint32 // rows that a rank finishes, 0: all; of RunRows the contributions
+	steps            uint32 // in which a group of threads has normLines lines
+	units, room      uint32 // a unit is a row, or a row of each rank's share; how many a round has
+	epsilon, columns uint32 // bits of a float32 each
+	more             uint32 // 1: the factor is 1 + weight
+	form             uint32 // of small: 1 E4M3, 2 int8
+	few              uint32 // see normShape
 	parts, part      uint32
-	team             uint32
+	team             uint32 // 1<<16 / parts, rounded up
 }
 
 const (
-	normLines   = 2                                // of a row that a thread has at once
-	normThreads = 576                              // of a block: two lines of each group are a row of 16 KiB
-	normShared  = 4 * normLines * normThreads * 16 // of the longest row
-	normStatic  = 6 << 10                          // static, at most
-	normWords   = 2 * 8 * MaxBlocks * (normThreads/lineLanes + normThreads/32)
+	normLines  = 2                                // of a row that a thread has at once
+	normShared = 4 * normLines * normThreads * 16 // of the longest row
+	normStatic = 6 << 10                          // static, at most
 )
 
 // NormRows is the most rows of a call that RunNorm takes, whatever their length.
@@ -59,14 +62,27 @@ type normShape struct {
 	parts, part            int // where few is not 0: parts of a row, of a block each; lines of a part
 }
 
+// norms sum rows and finish them.
+type norms struct {
+	*directKernels
+	part int // lines that a part of a row has, where there are blocks for so many
+	args normArgs
+}
+
+func (k *norms) open(*Options) error {
+	most, err := k.driver.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, k.dev)
+	k.part, k.dynamic["norm"] = collective.NormPart, min(normShared, most-normStatic)
+	return err
+}
+
 // rowGroups is the most groups of threads, of a line each, that a block has.
-func (e *Engine) rowGroups() int {
-	return min(normThreads, e.threads*normThreads/maxThreads&^31) / lineLanes
+func (k *norms) rowGroups() int {
+	return min(normThreads, k.threads*normThreads/maxThreads&^31) / lineLanes
 }
 
 // rowShape is the shape of blocks for whole rows of so many lines.
-func (e *Engine) rowShape(lines int) normShape {
-	groups := e.rowGroups()
+func (k *norms) rowShape(lines int) normShape {
+	groups := k.rowGroups()
 	steps := (lines + normLines*groups - 1) / (normLines * groups)
 	groups = (lines + normLines*steps - 1) / (normLines * steps)
 	return normShape{threads: roundUp(groups*lineLanes, 32), steps: steps, parts: 1}
@@ -74,14 +90,14 @@ func (e *Engine) rowShape(lines int) normShape {
 
 // normShape is the grid for units: rows of so many lines, or with shares one row of each rank. Two hops take twice the
 // space of a mailbox. It has no blocks if a row does not fit there.
-func (e *Engine) normShape(j *Job, lines, units, hops int) normShape {
-	most, area := j.most(e.mail.blocks), e.mail.bytes/2/(e.ranks-1)/hops/lineBytes
+func (k *norms) normShape(j *Job, lines, units, hops int) normShape {
+	most, area := j.most(k.directBlocks), k.mailBytes/2/(k.ranks-1)/hops/lineBytes
 	if hops == 1 && units <= most {
-		parts := min(most/units, (lines+e.mail.part-1)/e.mail.part)
+		parts := min(most/units, (lines+k.part-1)/k.part)
 		part := (lines + parts - 1) / parts
 		parts = (lines + part - 1) / part
 		s := normShape{steps: 1, each: 1, parts: parts, part: part, blocks: units * parts}
-		if groups := e.rowGroups(); part <= groups {
+		if groups := k.rowGroups(); part <= groups {
 			s.few = 1
 		} else if parts == 1 && part <= 2*groups {
 			s.few = 2
@@ -93,7 +109,7 @@ func (e *Engine) normShape(j *Job, lines, units, hops int) normShape {
 			}
 		}
 	}
-	s := e.rowShape(lines)
+	s := k.rowShape(lines)
 	s.blocks = min(most, units, area/s.slots())
 	if s.blocks > 0 {
 		s.each = min((units+s.blocks-1)/s.blocks, area/(s.blocks*s.slots()))
@@ -105,28 +121,23 @@ func (e *Engine) normShape(j *Job, lines, units, hops int) normShape {
 func (s *normShape) slots() int { return s.steps * normLines * s.threads / lineLanes }
 
 // CanNorm reports whether RunNorm takes rows of a number of bytes. All ranks find the same.
-func (e *Engine) CanNorm(row int) bool {
-	return e.CanDirect() && row <= kernels.MaxNormRow && e.normShape(&Job{}, lines(row), 1, 2).blocks > 0
+func (k *norms) CanNorm(row int) bool {
+	return k.CanDirect() && row <= kernels.MaxNormRow && k.normShape(&Job{}, lines(row), 1, 2).blocks > 0
 }
 
 // PrepareNorm is Prepare for RunNorm, PrepareRows for RunRows.
-func (e *Engine) PrepareNorm(r *kernels.Reducer) error { return e.prepared(r, "norm") }
-func (e *Engine) PrepareRows(r *kernels.Reducer) error { return e.prepared(r, "rows") }
-
-func (e *Engine) prepared(r *kernels.Reducer, source string) error {
-	_, _, err := e.module(r, source)
-	return err
-}
+func (k *norms) PrepareNorm(r *kernels.Reducer) error { return k.prepared(r, "norm") }
+func (k *norms) PrepareRows(r *kernels.Reducer) error { return k.prepared(r, "rows") }
 
 // RunNorm queues a kernel that sums the ranks' rows and finishes them, as RunDirect does a collective: with OneShot and
 // TwoShot all rows of In on all ranks, with ReduceScatter a share of them on each. Of the job only In, Out, Reducer,
 // which is a sum, Stamp, Continues, Blocks, Stream and Event are used. Weight and Bias are the same on all ranks, and
 // so is Residual but with ReduceScatter, where it is the share's. Outputs may be In or Residual.
-func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
-	if !e.CanNorm(n.Row * n.Type.Size()) {
+func (k *norms) RunNorm(j *Job, n *Norm, d Direct) error {
+	if !k.CanNorm(n.Row * n.Type.Size()) {
 		return ErrNoDirect
 	}
-	m, _, err := e.module(j.Reducer, "norm")
+	m, _, err := k.module(j.Reducer, "norm")
 	if err != nil {
 		return err
 	}
@@ -135,92 +146,84 @@ func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 	switch d {
 	case OneShot:
 	case TwoShot:
-		share, hops = (rows+e.ranks-1)/e.ranks, 2
+		share, hops = (rows+k.ranks-1)/k.ranks, 2
 	case ReduceScatter:
-		share = rows / e.ranks
+		share = rows / k.ranks
 	default:
 		return fmt.Errorf("grid: rows cannot be finished by %v", d)
 	}
 	mine, first := rows, 0 // first: row of the outputs that lies at their beginning
 	if d == ReduceScatter {
-		mine, first = share, int(e.rank)*share
+		mine, first = share, int(k.rank)*share
 	}
-	if d == ReduceScatter && rows%e.ranks != 0 {
-		reason := fmt.Sprintf("%d rows are no whole number for each of %d ranks", rows, e.ranks)
-		return &ArgumentError{"in", int(e.dev), reason}
+	if d == ReduceScatter && rows%k.ranks != 0 {
+		reason := fmt.Sprintf("%d rows are no whole number for each of %d ranks", rows, k.ranks)
+		return &ArgumentError{"in", int(k.dev), reason}
 	}
-	a, err := e.normArgs(j, n, rows, mine, first)
+	a, err := k.normArgs(j, n, rows, mine, first)
 	if err != nil {
 		return err
 	}
-	a.direct.comm, a.direct.epochs, a.direct.hash = e.collective(j), uint64(e.mail.epochs), hashOf(j.Stamp)
-	a.direct.two, a.direct.from = mask(hops == 2, 1), e.all()
-	e.setMailboxes(&a.direct)
+	a.direct.comm, a.direct.epochs, a.direct.hash = k.collective(j), uint64(k.epochs), hashOf(j.Stamp)
+	a.direct.two, a.direct.from = only[uint32](hops == 2, 1), k.all()
+	a.direct.setMailboxes(&k.mailboxes)
 	a.share = uint32(share)
 	units := max(1, rows) // without rows the ranks still meet
 	if share > 0 {
 		units = share
 	}
-	s := e.normShape(j, int(a.direct.lines), units, hops)
-	a.units, a.room, a.words = uint32(units), uint32(s.blocks/s.parts*s.each), uint64(e.mail.words)
-	return e.launchRows(m.run, s, j)
+	s := k.normShape(j, int(a.direct.lines), units, hops)
+	a.units, a.room, a.words = uint32(units), uint32(s.blocks/s.parts*s.each), uint64(k.words)
+	return k.launchRows(m.run, s, j)
 }
 
 // RunRows queues a kernel that finishes rows whose contributions lie in this GPU's memory: In holds a number of
 // them, one after the other, each of all rows. No other rank takes part. Outputs may be Residual or the
 // first contribution.
-func (e *Engine) RunRows(j *Job, n *Norm, contributions int) error {
-	m, _, err := e.module(j.Reducer, "rows")
+func (k *norms) RunRows(j *Job, n *Norm, contributions int) error {
+	m, _, err := k.module(j.Reducer, "rows")
 	if err != nil {
 		return err
 	}
 	row := n.Row * n.Type.Size()
 	rows := j.In.Len() / row / contributions
-	a, err := e.normArgs(j, n, rows*contributions, rows, 0)
+	a, err := k.normArgs(j, n, rows*contributions, rows, 0)
 	if err != nil || rows == 0 {
 		return err
 	}
 	a.rows, a.share = uint32(rows), uint32(contributions)
-	s := e.rowShape(int(a.direct.lines))
-	s.blocks = min(j.most(e.mail.blocks), rows)
-	return e.launchRows(m.rows, s, j)
+	s := k.rowShape(int(a.direct.lines))
+	s.blocks = min(j.most(k.directBlocks), rows)
+	return k.launchRows(m.rows, s, j)
 }
 
 // launchRows queues a kernel with the arguments in the frame.
-func (e *Engine) launchRows(f cuda.Function, s normShape, j *Job) error {
-	a := &e.frame.norm
+func (k *norms) launchRows(f cuda.Function, s normShape, j *Job) error {
+	a := &k.args
 	a.steps, a.few, a.parts, a.part = uint32(s.steps), uint32(s.few), uint32(s.parts), uint32(s.part)
 	a.team = uint32((1<<16 + s.parts - 1) / s.parts)
-	e.frame.launch = cuda.Launch{
-		Grid: cuda.Dim3{X: uint32(s.blocks)}, Block: cuda.Dim3{X: uint32(s.threads)}, Stream: j.Stream,
-		Shared: s.steps * normLines * s.threads * 16,
-	}
-	return e.queue(f, cuda.ArgsOf(a), j.Event)
+	k.shape(s.blocks, s.threads, s.steps*normLines*s.threads*16, j.Stream)
+	return k.queue(f, cuda.ArgsOf(a), j.Event)
 }
 
 // normArgs fills in the arguments that all norm kernels have. The job's In has rows, each output has mine, of which row
 // first is at the beginning.
-func (e *Engine) normArgs(j *Job, n *Norm, rows, mine, first int) (*normArgs, error) {
+func (k *norms) normArgs(j *Job, n *Norm, rows, mine, first int) (*normArgs, error) {
 	row := n.Row * n.Type.Size()
-	if err := e.checkNorm(j, n, row, rows, mine); err != nil {
+	if err := k.checkNorm(j, n, row, rows, mine); err != nil {
 		return nil, err
 	}
-	at := func(r mem.Region, bytes int) uint64 { // of the rows
-		if r.Len() == 0 {
-			return 0
-		}
-		return uint64(r.Ptr()) - uint64(first*bytes)
-	}
-	a := &e.frame.norm
+	a := &k.args
 	*a = normArgs{
-		in: uint64(j.In.Ptr()), residual: at(n.Residual, row), bias: address(n.Bias), weight: address(n.Weight),
-		normed: at(n.Normed, row), small: at(n.SmallOut, n.Row), scales: at(n.Scales, 4), scale: address(n.Scale),
-		row: uint32(row), rows: uint32(rows), epsilon: math.Float32bits(n.Epsilon), columns: math.Float32bits(float32(n.Row)),
-		more: mask(n.PlusOne, 1),
+		in: uint64(j.In.Ptr()), residual: before(n.Residual, first*row), bias: before(n.Bias, 0), weight: before(n.Weight, 0),
+		normed: before(n.Normed, first*row), small: before(n.SmallOut, first*n.Row), scales: before(n.Scales, first*4),
+		scale: before(n.Scale, 0),
+		row:   uint32(row), rows: uint32(rows), epsilon: math.Float32bits(n.Epsilon), columns: math.Float32bits(float32(n.Row)),
+		more: only[uint32](n.PlusOne, 1),
 	}
 	a.direct.lines = uint32(lines(row))
 	if n.Sum {
-		a.sum = at(j.Out, row)
+		a.sum = before(j.Out, first*row)
 	}
 	switch n.Small {
 	case kernels.Float8E4M3:
@@ -231,33 +234,25 @@ func (e *Engine) normArgs(j *Job, n *Norm, rows, mine, first int) (*normArgs, er
 	return a, nil
 }
 
-// roomForRows lets a norm kernel have shared memory for the longest row.
-func (e *Engine) roomForRows(f cuda.Function) error {
-	most, err := e.driver.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, e.dev)
-	if err != nil {
-		return err
-	}
-	return e.driver.FuncSetAttribute(f, cuda.FuncMaxDynamicShared, min(normShared, most-normStatic))
-}
-
-func address(r mem.Region) uint64 {
+// before returns the address that lies so many bytes before a region, 0 for an empty one.
+func before(r mem.Region, bytes int) uint64 {
 	if r.Len() == 0 {
 		return 0
 	}
-	return uint64(r.Ptr())
+	return uint64(r.Ptr()) - uint64(bytes)
 }
 
-// checkNorm looks at the memory, as Job.check does.
-func (e *Engine) checkNorm(j *Job, n *Norm, row, rows, mine int) error {
+// checkNorm looks at the memory, as check does.
+func (k *norms) checkNorm(j *Job, n *Norm, row, rows, mine int) error {
 	if err := n.Check(); err != nil {
 		return fmt.Errorf("grid: %w", err)
 	}
 	if rows > NormRows || j.In.Len() != rows*row {
 		reason := fmt.Sprintf("%d bytes are no whole number of rows of %d bytes, or more than %d", j.In.Len(), row, NormRows)
-		return &ArgumentError{"in", int(e.dev), reason}
+		return &ArgumentError{"in", int(k.dev), reason}
 	}
 	if rows > 0 && (n.Small != 0) != (n.SmallOut.Len() > 0) {
-		return &ArgumentError{"small", int(e.dev), "has no type, or its type has no memory"}
+		return &ArgumentError{"small", int(k.dev), "has no type, or its type has no memory"}
 	}
 	for _, x := range []struct {
 		name        string
@@ -275,7 +270,7 @@ func (e *Engine) checkNorm(j *Job, n *Norm, row, rows, mine int) error {
 			continue
 		}
 		if reason := outside(x.r, x.bytes, x.unit); reason != "" {
-			return &ArgumentError{x.name, int(e.dev), reason}
+			return &ArgumentError{x.name, int(k.dev), reason}
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func TestNotes(t *testing.T) {
 			run := func(m *member) error {
 				for i, p := range all {
 					if i == 3 {
-						require.NoError(t, m.engine.Run(&ring.jobs[m.rank]))
+						require.NoError(t, carry(m.engine, &ring.jobs[m.rank]))
 					}
 					require.NoError(t, m.engine.RunMessages(p.jobs[m.rank]))
 				}
@@ -142,7 +142,7 @@ func TestNotesMismatch(t *testing.T) {
 				r.reset(o)
 				want = []transport.Stamp{o.jobs[1].Stamp}
 				want[0][0] |= 1 << 32
-				r.with(r.ranks[1], func() error { return r.ranks[1].engine.Run(&o.jobs[1]) })
+				r.with(r.ranks[1], func() error { return carry(r.ranks[1].engine, &o.jobs[1]) })
 			} else {
 				r.with(r.ranks[1], func() error { return r.ranks[1].engine.RunMessages(recvs) })
 			}

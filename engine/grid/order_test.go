@@ -84,7 +84,7 @@ func TestGraphs(t *testing.T) {
 		r.with(m, func() error {
 			require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureGlobal))
 			for _, o := range captured {
-				require.NoError(t, m.engine.Run(&o.jobs[i]))
+				require.NoError(t, carry(m.engine, &o.jobs[i]))
 			}
 			g, err := r.d.StreamEndCapture(m.stream)
 			require.NoError(t, err)

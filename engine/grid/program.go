@@ -63,16 +63,8 @@ type step struct {
 	srcChunk, dstChunk uint32
 }
 
-// An end is End of kernels/cuda/comm.h.
-type end struct {
-	slots, heads, post, seen, counts  uint64
-	count, slotBytes, noteBytes, peer uint32
-	slotsStride, headsStride          uint32
-}
-
 const (
 	stepBytes = 16
-	endBytes  = 64
 	portBytes = 72 // an end in shared memory
 )
 
@@ -84,10 +76,10 @@ const maxTmp = 8 << 20
 // before all Recvs, and copies the steps to the device. It may allocate device memory,
 // takes some 100 µs, and is allowed while streams are capturing. Running the program
 // later neither connects nor copies.
-func (e *Engine) Compile(s sched.Schedule, r sched.Rank) (*Program, error) {
+func (b *base) Compile(s sched.Schedule, r sched.Rank) (*Program, error) {
 	p := &Program{shape: s.Shape()}
-	if p.shape.Ranks != e.ranks {
-		return nil, fmt.Errorf("grid: a schedule of %d ranks in a communicator of %d", p.shape.Ranks, e.ranks)
+	if p.shape.Ranks != b.ranks {
+		return nil, fmt.Errorf("grid: a schedule of %d ranks in a communicator of %d", p.shape.Ranks, b.ranks)
 	}
 	steps := make([]sched.Step, s.Len(r))
 	for i := range steps {
@@ -96,11 +88,11 @@ func (e *Engine) Compile(s sched.Schedule, r sched.Rank) (*Program, error) {
 			return nil, fmt.Errorf("grid: step %d of rank %d has neither source nor destination", i, r)
 		}
 	}
-	p.shapeOf(s, e.links)
-	if err := p.connect(e, steps); err != nil {
+	p.shapeOf(s, b.links)
+	if err := p.connect(b, steps); err != nil {
 		return nil, err
 	}
-	if err := p.upload(e); err != nil {
+	if err := p.upload(b); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -133,7 +125,7 @@ func (p *Program) shapeOf(s sched.Schedule, links Links) {
 }
 
 // connect makes the connections and translates the steps.
-func (p *Program) connect(e *Engine, steps []sched.Step) error {
+func (p *Program) connect(b *base, steps []sched.Step) error {
 	p.steps = make([]step, len(steps))
 	for i, t := range steps {
 		p.steps[i] = step{
@@ -154,14 +146,14 @@ func (p *Program) connect(e *Engine, steps []sched.Step) error {
 			}
 			k, ok := index[peer]
 			if !ok {
-				x, err := e.end(peer, sends)
+				x, err := b.end(peer, sends)
 				if err != nil {
 					return err
 				}
 				k = int16(len(p.ends))
 				index[peer] = k
 				p.ends = append(p.ends, x)
-				if n := e.needs[endKey{peer, sends}]; n != nil {
+				if n := b.needs[endKey{peer, sends}]; n != nil {
 					p.needs = append(p.needs, n)
 				}
 			}
@@ -169,17 +161,17 @@ func (p *Program) connect(e *Engine, steps []sched.Step) error {
 		}
 	}
 	if p.message() { // the schedule does not say who receives
-		from, to := e.rank, steps[0].Send
+		from, to := b.rank, steps[0].Send
 		if to == sched.Nobody {
-			from, to = steps[0].Recv, e.rank
+			from, to = steps[0].Recv, b.rank
 		}
-		g := e.links.Geometry(from, to)
+		g := b.links.Geometry(from, to)
 		p.lanes, p.slots, p.slice, p.piece = g.Lanes, g.Slots, g.SlotBytes, g.SlotBytes*(g.Slots/2)
 		p.note = g.NoteBytes / lineBytes * lineData
 	}
 	p.independent = p.independence()
-	if need := p.shared(); need > e.maxShared {
-		return &TooLongError{Steps: len(p.steps), Peers: len(p.ends), Bytes: need, Have: e.maxShared}
+	if need := p.shared(); need > b.maxShared {
+		return &TooLongError{Steps: len(p.steps), Peers: len(p.ends), Bytes: need, Have: b.maxShared}
 	}
 	return nil
 }
@@ -198,17 +190,17 @@ func (e *TooLongError) Error() string {
 		e.Steps, e.Peers, e.Bytes, e.Have)
 }
 
-func (p *Program) upload(e *Engine) error {
-	return e.quietly(func() (err error) {
+func (p *Program) upload(b *base) error {
+	return b.quietly(func() (err error) {
 		image := append(bytesOf(p.ends), bytesOf(p.steps)...)
-		if p.image, err = e.carve(len(image)); err != nil {
+		if p.image, err = b.carve(len(image)); err != nil {
 			return err
 		}
 		if p.shape.Tmp > 0 {
-			if p.tmp, err = e.tmp.AtLeast(p.lanes * p.shape.Tmp * p.piece); err != nil {
+			if p.tmp, err = b.tmp.AtLeast(p.lanes * p.shape.Tmp * p.piece); err != nil {
 				return err
 			}
 		}
-		return e.write(p.image, image)
+		return b.write(p.image, image)
 	})
 }

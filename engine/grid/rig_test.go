@@ -10,12 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -30,20 +32,17 @@ type rig struct {
 	ranks    []*member
 	devices  []cuda.Device
 	programs map[string][]*Program
-	told     bool // the kernel's resources have been printed
-	inOrder  bool // whether independent steps are measured in their order
 	closed   bool
 }
 
 type member struct {
-	rank    sched.Rank
-	dev     cuda.Device
-	ctx     cuda.Context
-	stream  cuda.Stream
-	memory  uintptr
-	engine  *Engine
-	free    []uintptr
-	scratch [2]uintptr // of measurements
+	rank   sched.Rank
+	dev    cuda.Device
+	ctx    cuda.Context
+	stream cuda.Stream
+	memory uintptr
+	engine *Engine
+	free   []uintptr
 }
 
 // small is a board for the emulator: what is large elsewhere takes several rounds.
@@ -350,7 +349,7 @@ func (r *rig) reset(o *operation) {
 func (r *rig) run(o *operation) {
 	r.t.Helper()
 	for i, m := range r.ranks {
-		r.with(m, func() error { return m.engine.Run(&o.jobs[i]) })
+		r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
 	}
 }
 
@@ -401,4 +400,25 @@ func difference(a, b []byte) int {
 		}
 	}
 	return -1
+}
+
+// carry queues a job for a schedule as a communicator does that has few lanes. Jobs of middle sizes may linger.
+func carry(e *Engine, j *Job) error {
+	f, err := e.Facts(j)
+	if err != nil {
+		return err
+	}
+	bytes := max(j.InL.Total, j.OutL.Total)
+	ans := choice.Answer{Bulk: true, Lingers: 64 <= bytes && bytes <= 4000}
+	switch ans.Way(&f) {
+	case collective.ByMessages:
+		return e.RunMessages([]*Job{j})
+	case collective.BySideBySide:
+		return e.RunSideBySide(j)
+	case collective.ByLinger:
+		return e.RunLingering(j)
+	case collective.ByBulk:
+		return e.RunBulk(j)
+	}
+	return e.RunThreads(j)
 }

@@ -17,38 +17,39 @@ type signalArgs struct {
 	send, wait Signals
 }
 
-// openSignals makes the counts, where all ranks reach each other's sign boards.
-func (e *Engine) openSignals() (err error) {
-	if e.signs == 0 || e.ranks > MaxDirect {
-		return nil
+// signaling sends signals between ranks that reach each other's sign boards.
+type signaling struct {
+	*base
+	counts uintptr // 0 where there are no signals
+	args   signalArgs
+}
+
+func (s *signaling) open(*Options) (err error) {
+	if s.signs != 0 && s.ranks <= MaxDirect {
+		s.counts, err = s.carveClear(16 * MaxDirect)
 	}
-	if e.signals, err = e.carve(16 * MaxDirect); err != nil {
-		return err
-	}
-	return e.clear(e.signals, 16*MaxDirect)
+	return err
 }
 
 // PrepareSignals is Prepare for RunSignals. It returns ErrNoWindow where there are no signals.
-func (e *Engine) PrepareSignals() error {
-	if e.signals == 0 {
+func (s *signaling) PrepareSignals() error {
+	if s.counts == 0 {
 		return ErrNoWindow
 	}
-	_, _, err := e.module(nil, "signal")
-	return err
+	return s.prepared(nil, "signal")
 }
 
 // RunSignals queues a kernel that sends signals to ranks, once all that is ahead of it on the stream is done, and then
 // waits for signals of ranks. A signal is waited for once. Ranks may signal themselves.
-func (e *Engine) RunSignals(stamp transport.Stamp, send, wait *Signals, s cuda.Stream) error {
-	if e.signals == 0 {
+func (s *signaling) RunSignals(stamp transport.Stamp, send, wait *Signals, stream cuda.Stream) error {
+	if s.counts == 0 {
 		return errors.New("grid: no signals: ranks do not reach each other's memory")
 	}
-	m, _, err := e.module(nil, "signal")
+	m, _, err := s.module(nil, "signal")
 	if err != nil {
 		return err
 	}
-	f := &e.frame
-	f.signal = signalArgs{comm: e.pairwise(stamp), counts: uint64(e.signals), send: *send, wait: *wait}
-	f.launch = cuda.Launch{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: 32}, Stream: s}
-	return e.queue(m.run, cuda.ArgsOf(&f.signal), 0)
+	s.args = signalArgs{comm: s.pairwise(stamp), counts: uint64(s.counts), send: *send, wait: *wait}
+	s.shape(1, 32, 0, stream)
+	return s.queue(m.run, cuda.ArgsOf(&s.args), 0)
 }

@@ -24,6 +24,10 @@ type table struct {
 // tables are the memory in which tables lie. The ring exists twice: the host fills pinned memory, and a copy in the
 // caller's stream brings a table to the same offset on the device.
 type tables struct {
+	memory  *memory
+	control *Control
+	rank    sched.Rank
+
 	space  *fifo.Space
 	guard  *fifo.Guard
 	args   int     // bytes of a kernel's arguments that hold a table, at most
@@ -43,13 +47,12 @@ type graphTable struct {
 }
 
 const (
-	defaultFIFOBytes = 1 << 20
-	maxFIFOBytes     = 1 << 30
-	maxArgsBytes     = 8 * len(messagesArgs{}.word)
-	headWords        = 2 // before a table in the ring, on the host alone: the call's stamp
-	wayWords         = 2
-	messageWords     = 6
-	chunkWords       = 2
+	maxArgsBytes = 8 * inlineWords
+	inlineWords  = 448 // of a table in a kernel's arguments
+	headWords    = 2   // before a table in the ring, on the host alone: the call's stamp
+	wayWords     = 2
+	messageWords = 6
+	chunkWords   = 2
 )
 
 // leastFIFO is the length of the smallest ring: half of it holds what one collective needs, at
@@ -59,85 +62,83 @@ func leastFIFO(ranks int) int {
 	return 8 * 2 * (headWords + 2*ranks*max(wayWords+messageWords, chunkWords))
 }
 
-func (t *tables) open(e *Engine, o Options) (err error) {
-	n := o.FIFOBytes
-	if n == 0 {
-		n = defaultFIFOBytes
+func (s *tables) open(o *Options) (err error) {
+	n := roundUp(max(o.FIFOBytes, leastFIFO(o.Ranks)), 8)
+	if s.args = min(o.ArgsBytes, maxArgsBytes); s.args == 0 {
+		s.args = maxArgsBytes
 	}
-	n = roundUp(max(n, leastFIFO(e.ranks)), 8)
-	if t.args = min(o.ArgsBytes, maxArgsBytes); t.args == 0 {
-		t.args = maxArgsBytes
-	}
-	if t.guard = o.Guard; t.guard == nil {
-		t.guard = new(fifo.Guard)
-	}
-	t.space = fifo.NewSpace(n, &e.control.words.consumed)
-	t.graphs = map[uint64][]graphTable{}
-	if t.pinned, err = e.store.HostAlloc(n); err != nil {
+	s.guard = o.Guard
+	s.space = fifo.NewSpace(n, &s.control.words.consumed)
+	s.graphs = map[uint64][]graphTable{}
+	if s.pinned, err = s.memory.store.HostAlloc(n); err != nil {
 		return err
 	}
-	t.ring = ringAt(t.pinned, n/8)
+	s.ring = pinnedSlice[uint64](s.pinned, n/8)
 	return nil
 }
 
-func (t *tables) close(s *cuda.Store) {
-	if t.pinned != 0 {
-		s.FreeHost(t.pinned)
+func (s *tables) close() {
+	if s.pinned != 0 {
+		s.memory.store.FreeHost(s.pinned)
 	}
-	t.pinned, t.ring = 0, nil
+	s.pinned, s.ring = 0, nil
 }
 
-// most is how many words a table of a job may have, so that the host can fill one while
+// most returns how many words a table may have, so that the host can fill one while
 // the device has another.
-func (t *tables) most(j *Job) int {
-	if j.Capture != 0 {
+func (s *tables) most(captured bool) int {
+	if captured {
 		return 1 << 28
 	}
-	return max(len(t.ring)/2-headWords, t.args/8)
+	return max(len(s.ring)/2-headWords, s.args/8)
 }
 
-// table finds room for the n words of a job's table. inline is the space for a table in the kernel's arguments. table
+// inline reports whether a table of so many words fits into a kernel's arguments.
+func (s *tables) inline(words int) bool { return words <= inlineWords && 8*words <= s.args }
+
+// table finds room for the n words of a call's table. inline is the space for a table in the kernel's arguments. table
 // may wait for kernels that run.
-func (e *Engine) table(n int, inline []uint64, j *Job) (t table, err error) {
+func (s *tables) table(n int, inline []uint64, stamp transport.Stamp, capture uint64) (t table, err error) {
 	switch {
-	case n <= len(inline) && 8*n <= e.tables.args:
+	case n <= len(inline) && 8*n <= s.args:
 		return table{words: inline[:n]}, nil
-	case j.Capture != 0:
-		return e.graphTable(n, j.Capture)
+	case capture != 0:
+		return s.graphTable(n, capture)
 	}
-	if e.tables.device == 0 {
-		err = e.quietly(func() (err error) {
-			e.tables.device, err = e.carve(8 * len(e.tables.ring))
-			return err
-		})
-		if err != nil {
+	if s.device == 0 {
+		if s.device, err = s.carveLater(8 * len(s.ring)); err != nil {
 			return table{}, err
 		}
 	}
-	words, off, token, err := e.reserve(n, j)
-	return table{words, uint64(e.tables.device) + uint64(off), token}, err
+	words, off, token, err := s.reserve(n, stamp)
+	return table{words, uint64(s.device) + uint64(off), token}, err
 }
 
-// reserve finds room in the ring for n words of a job, at byte off.
-func (e *Engine) reserve(n int, j *Job) (words []uint64, off int, token uint64, err error) {
-	if off, token, err = e.tables.space.Reserve(8*(headWords+n), e.tables.guard); err != nil {
-		return nil, 0, 0, e.full(err)
+// carveLater is memory.carve while streams may be capturing.
+func (s *tables) carveLater(n int) (p uintptr, err error) {
+	err = s.memory.quietly(func() (err error) {
+		p, err = s.memory.carve(n)
+		return err
+	})
+	return p, err
+}
+
+// reserve finds room in the ring for n words of a call, at byte off.
+func (s *tables) reserve(n int, stamp transport.Stamp) (words []uint64, off int, token uint64, err error) {
+	if off, token, err = s.space.Reserve(8*(headWords+n), s.guard); err != nil {
+		return nil, 0, 0, s.full(err)
 	}
-	w := e.tables.ring[off/8:][:headWords+n]
-	w[0], w[1] = j.Stamp[0], j.Stamp[1]
+	w := s.ring[off/8:][:headWords+n]
+	w[0], w[1] = stamp[0], stamp[1]
 	return w[headWords:], off + 8*headWords, token, nil
 }
 
-// graphTable is memory for the table of a captured call. Forget takes it back.
-func (e *Engine) graphTable(n int, capture uint64) (t table, err error) {
-	s := &e.tables
+// graphTable finds memory for the table of a captured call. Forget takes it back.
+func (s *tables) graphTable(n int, capture uint64) (t table, err error) {
 	g := graphTable{class: bits.Len(uint(8*n - 1))}
 	if free := &s.free[g.class]; len(*free) > 0 {
 		g.at, *free = (*free)[len(*free)-1], (*free)[:len(*free)-1]
-	} else if err = e.quietly(func() (err error) {
-		g.at, err = e.carve(1 << g.class)
-		return err
-	}); err != nil {
+	} else if g.at, err = s.carveLater(1 << g.class); err != nil {
 		return t, err
 	}
 	s.graphs[capture] = append(s.graphs[capture], g)
@@ -149,31 +150,21 @@ func (e *Engine) graphTable(n int, capture uint64) (t table, err error) {
 
 // Forget takes back what the captured calls of a graph have on the device. It is called
 // when the graph and all that was made of it are destroyed and run no more.
-func (e *Engine) Forget(capture uint64) {
-	for _, g := range e.tables.graphs[capture] {
-		e.tables.free[g.class] = append(e.tables.free[g.class], g.at)
+func (s *tables) Forget(capture uint64) {
+	for _, g := range s.graphs[capture] {
+		s.free[g.class] = append(s.free[g.class], g.at)
 	}
-	delete(e.tables.graphs, capture)
+	delete(s.graphs, capture)
 }
 
-// launch uploads a table that has been filled, and queues e.frame.launch with args, which name the table.
-func (e *Engine) launch(f cuda.Function, t table, args []byte, event cuda.Event) (err error) {
-	n := 8 * len(t.words)
+// upload brings a table that has been filled to the device, before a kernel that is queued on a stream.
+func (s *tables) upload(t table, stream cuda.Stream) error {
 	switch {
 	case t.token != 0:
-		from := e.tables.pinned + (uintptr(t.at) - e.tables.device)
-		err = e.driver.MemcpyAsync(uintptr(t.at), from, n, e.frame.launch.Stream)
+		from := s.pinned + (uintptr(t.at) - s.device)
+		return s.memory.driver.MemcpyAsync(uintptr(t.at), from, 8*len(t.words), stream)
 	case t.at != 0:
-		err = e.quietly(func() error { return e.write(uintptr(t.at), bytesOf(t.words)) })
-	}
-	if err != nil {
-		return err
-	}
-	if err := e.queue(f, args, event); err != nil {
-		return err // no kernel will store the token
-	}
-	if t.token != 0 {
-		e.tables.space.Commit(t.token)
+		return s.memory.quietly(func() error { return s.memory.write(uintptr(t.at), bytesOf(t.words)) })
 	}
 	return nil
 }
@@ -197,12 +188,12 @@ func (e *FullError) Error() string {
 
 func (e *FullError) Unwrap() error { return e.Err }
 
-func (e *Engine) full(err error) error {
-	off, ok := e.tables.space.Oldest()
+func (s *tables) full(err error) error {
+	off, ok := s.space.Oldest()
 	if !ok {
 		return err
 	}
-	w := e.tables.ring[off/8:]
-	started, finished := e.control.Progress()
-	return &FullError{Rank: e.rank, Oldest: transport.Stamp{w[0], w[1]}, Running: started > finished, Err: err}
+	w := s.ring[off/8:]
+	started, finished := s.control.Progress()
+	return &FullError{Rank: s.rank, Oldest: transport.Stamp{w[0], w[1]}, Running: started > finished, Err: err}
 }

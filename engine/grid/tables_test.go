@@ -90,7 +90,7 @@ func TestTables(t *testing.T) {
 			r.each(func(m *member) error {
 				for range tier.Count(2, 3) {
 					for _, o := range all {
-						if err := m.engine.Run(&o.jobs[m.rank]); err != nil {
+						if err := carry(m.engine, &o.jobs[m.rank]); err != nil {
 							return err
 						}
 					}
@@ -173,7 +173,7 @@ func TestTablesOfGraphs(t *testing.T) {
 				for i, o := range all {
 					for k, m := range r.ranks {
 						o.jobs[k].Capture = round*10 + uint64(i) + 1
-						graphs[i][k] = r.capture(m, func(m *member) error { return m.engine.Run(&o.jobs[k]) })
+						graphs[i][k] = r.capture(m, func(m *member) error { return carry(m.engine, &o.jobs[k]) })
 						o.jobs[k].Capture = 0
 					}
 				}
@@ -182,7 +182,7 @@ func TestTablesOfGraphs(t *testing.T) {
 						r.reset(o)
 					}
 					r.each(func(m *member) error { // an eager call between
-						return errors.Join(m.engine.Run(&all[2].jobs[m.rank]), r.d.GraphLaunch(graphs[i][m.rank], m.stream))
+						return errors.Join(carry(m.engine, &all[2].jobs[m.rank]), r.d.GraphLaunch(graphs[i][m.rank], m.stream))
 					})
 					r.check(all[2])
 					r.check(all[i])
@@ -229,14 +229,14 @@ func TestTablesFull(t *testing.T) {
 			r.with(m, func() error {
 				op.jobs[1].Stamp = transport.Stamp{5, 6}
 				for range leastFIFO(n) / 80 {
-					require.NoError(t, m.engine.Run(&op.jobs[1]))
+					require.NoError(t, carry(m.engine, &op.jobs[1]))
 				}
 				require.Eventually(t, started, patience(), time.Millisecond)
 				if aborts {
 					time.AfterFunc(20*time.Millisecond, func() { guard.Abort(gone) })
 				}
 				op.jobs[1].Stamp = transport.Stamp{7, 8}
-				err := m.engine.Run(&op.jobs[1])
+				err := carry(m.engine, &op.jobs[1])
 				var full *FullError
 				require.ErrorAs(t, err, &full)
 				require.Equal(t, FullError{Rank: 1, Oldest: transport.Stamp{5, 6}, Running: true, Err: full.Err}, *full)
@@ -268,7 +268,7 @@ func TestTokens(t *testing.T) {
 		r.with(r.ranks[0], func() error {
 			e.driver = failing{r.d, broken}
 			defer func() { e.driver = r.d }()
-			require.ErrorIs(t, e.Run(&op.jobs[0]), broken)
+			require.ErrorIs(t, carry(e, &op.jobs[0]), broken)
 			return nil
 		})
 		r.run(op)
@@ -277,10 +277,10 @@ func TestTokens(t *testing.T) {
 	r.drained()
 	m := r.ranks[1]
 	p := r.post([]parcel{{0, 1, 10}, {1, 0, 10}, {1, 1, 700}}, 1)
-	r.with(m, func() error { require.NoError(t, m.engine.Run(&op.jobs[1])); return m.engine.End() })
+	r.with(m, func() error { require.NoError(t, carry(m.engine, &op.jobs[1])); return m.engine.End() })
 	r.with(m, func() error {
 		for range 20 { // many times the ring, and nobody to meet
-			if err := errors.Join(m.engine.Run(&op.jobs[1]), m.engine.RunMessages(p.jobs[1])); err != nil {
+			if err := errors.Join(carry(m.engine, &op.jobs[1]), m.engine.RunMessages(p.jobs[1])); err != nil {
 				return err
 			}
 		}
@@ -315,7 +315,7 @@ func TestTablesDoNotAllocate(t *testing.T) {
 			e.driver = d
 			run := func() {
 				require.NoError(t, e.RunMessages(p.jobs[0]))
-				require.NoError(t, e.Run(&op.jobs[0]))
+				require.NoError(t, carry(e, &op.jobs[0]))
 			}
 			run()
 			require.Zero(t, testing.AllocsPerRun(20, run))
@@ -362,7 +362,7 @@ type idle struct {
 func (d idle) MemcpyAsync(uintptr, uintptr, int, cuda.Stream) error { return nil }
 
 func (d idle) LaunchKernel(_ cuda.Function, _ *cuda.Launch, args []byte) error {
-	if token := max(d.e.frame.messages.token, d.e.frame.bulk.run.token); token > 0 {
+	if token := max(d.e.messages.args.token, d.e.interpreter.args.run.token); token > 0 {
 		d.e.control.words.consumed.Store(token)
 	}
 	return nil

@@ -151,7 +151,7 @@ func TestWindowBroken(t *testing.T) {
 				narrow(r)
 				for _, m := range r.ranks {
 					if test.change != nil {
-						m.engine.driver = &spoiled{r.d, &m.engine.frame.window, test.change}
+						m.engine.driver = &spoiled{r.d, &m.engine.windows.args, test.change}
 						continue
 					}
 					m.engine.text = func(name ptx.Name) ([]byte, error) {
@@ -333,7 +333,7 @@ func TestWindowWrong(t *testing.T) {
 	}
 
 	far := newRig(t, d, mailed(n), options(n))
-	far.ranks[0].engine.gates.at = nil
+	far.ranks[0].engine.gates = nil
 	require.False(t, far.ranks[0].engine.CanWindow(AllGather))
 	require.ErrorIs(t, far.ranks[0].engine.PrepareWindow(nil), ErrNoWindow)
 	require.ErrorIs(t, far.ranks[0].engine.RunWindow(&Job{}, AllGather, WindowOffset{}, WindowOffset{}, 0, 8), ErrNoWindow)

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -56,11 +57,20 @@ func (o *windowRun) place() *windowRun {
 }
 
 func (o *windowRun) run(m *member) error {
-	run := m.engine.RunWindow
-	if o.copies {
-		run = m.engine.RunCopies
+	j, bytes := &o.jobs[m.rank], o.count*o.t.Size()
+	if !o.copies {
+		return m.engine.RunWindow(j, o.d, o.in, o.out, o.root, bytes)
 	}
-	return run(&o.jobs[m.rank], o.d, o.in, o.out, o.root, o.count*o.t.Size())
+	if o.d == TwoShot {
+		half, err := m.engine.ScatterJob(j, o.in, o.out, bytes)
+		if err == nil {
+			err = errors.Join(m.engine.Prepare(j.Reducer), m.engine.PrepareWindow(nil), carry(m.engine, half))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return m.engine.RunCopies(j, o.d, o.in, o.out, o.root, bytes)
 }
 
 func (r *rig) runWindow(o *windowRun) {
@@ -96,8 +106,8 @@ func (r *rig) copies(x directTrial) bool {
 // copies run beside each other.
 func narrow(r *rig) {
 	for _, m := range r.ranks {
-		m.engine.gates.aside.from = 256
-		m.engine.gates.shape = func(d Direct, _, bytes int) windowShape {
+		m.engine.aside.from = 256
+		m.engine.windows.shapes = func(d Direct, _, bytes int) windowShape {
 			return windowShape{blocks: 1 + (int(d)+bytes)%3, threads: 64, tile: 512 + 128*(bytes%2)}
 		}
 	}

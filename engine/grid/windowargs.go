@@ -2,11 +2,6 @@
 
 package grid
 
-import (
-	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/sched"
-)
-
 // windowArgs is struct Args of kernels/cuda/window.cu.
 type windowArgs struct {
 	comm
@@ -32,22 +27,6 @@ const (
 // rank does not know them.
 type buffers struct {
 	in, out [MaxDirect]uint64
-}
-
-func (e *Engine) buffersOf(j *Job, in, out WindowOffset) (l buffers) {
-	fill := func(at *[MaxDirect]uint64, p WindowOffset, own mem.Region) {
-		if p.Window != nil {
-			for q, base := range p.Window.At {
-				at[q] = base + uint64(p.Offset)
-			}
-		}
-		if own.Len() > 0 {
-			at[e.rank] = uint64(own.Ptr())
-		}
-	}
-	fill(&l.in, in, j.In)
-	fill(&l.out, out, j.Out)
-	return l
 }
 
 // add adds a move of n bytes, unless from and to are the same.
@@ -89,78 +68,68 @@ func share(bytes, i, n int) (at, length uint64) {
 	return at, min(uint64(part), uint64(bytes)-at)
 }
 
-// windowArgsOf is the part of the arguments that all kernels of an operation share.
-func (e *Engine) windowArgsOf(j *Job, d Direct, in, out WindowOffset, root sched.Rank, bytes int) *windowArgs {
-	a := &e.frame.window
-	*a = windowArgs{comm: e.collective(j), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: beginsOp | endsOp,
-		targets: 1}
-	copy(a.gates[:], e.gates.at)
-	what := uint64(d) | uint64(root)<<8
-	if d == AllToAll && j.In.Ptr() == j.Out.Ptr() {
-		what |= 1 << 63
-	}
-	a.hash = hashOf(j.Stamp, what, uint64(bytes), uint64(in.Offset), uint64(out.Offset))
-	return a
-}
-
 // after is how many ranks lie between the root and a rank, n - 1 for the root.
 func after(rank, root, n int) int { return (rank - root - 1 + n) % n }
 
-// layMoves sets the moves of a rank. Peers come in order of their distance, so that
+// place returns this rank and the number of ranks.
+func (a *windowArgs) place() (rank, n int) { return int(a.comm.rank), int(a.comm.ranks) }
+
+// layMoves sets the moves of a rank. Peers come in order of their distance, this rank last, so that
 // at any time all ranks write to different ones.
-func (e *Engine) layMoves(a *windowArgs, l buffers, d Direct, root sched.Rank, bytes int) {
-	n, rank := e.ranks, int(e.rank)
-	one, isRoot := uint64(bytes), e.rank == root
-	in, out := l.in[rank], l.out[rank]
-	peers := func(do func(q int, at uint64)) { // this rank is the last
-		for k := 1; k <= n; k++ {
-			q := (rank + k) % n
-			do(q, uint64(q)*one)
-		}
-	}
+func (a *windowArgs) layMoves(l *buffers, d Direct, root, bytes int) {
+	rank, n := a.place()
+	in, out, one, at := l.in[rank], l.out[rank], uint64(bytes), uint64(0)
 	mine := uint64(rank) * one
 	switch d {
 	case TwoShot, Reduce:
 		i, parts := rank, n
 		if d == Reduce && n > 2 { // the root takes as much as all others send
-			i, parts = after(rank, int(root), n), n-1
+			i, parts = after(rank, root, n), n-1
 		}
-		at, length := share(bytes, i, parts)
-		a.moves, a.targets, a.bytes[0] = 1, 0, length
-		peers(func(q int, _ uint64) {
-			a.from[q] = l.in[q] + at
-			if d == TwoShot || q == int(root) {
-				a.target(l.out[q] + at)
-			}
-		})
+		a.moves, a.targets = 1, 0
+		at, a.bytes[0] = share(bytes, i, parts)
 	case ReduceScatter:
 		a.moves, a.bytes[0], a.to[0] = 1, one, out
-		peers(func(q int, _ uint64) { a.from[q] = l.in[q] + mine })
-	case AllGather:
-		peers(func(q int, _ uint64) { a.add(in, l.out[q]+mine, one) })
 	case AllToAll:
 		if in == out {
-			e.laySwaps(a, l, one)
+			a.laySwaps(l, one)
 			return
 		}
-		peers(func(q int, at uint64) { a.add(in+at, l.out[q]+mine, one) })
-	case Scatter:
-		if isRoot {
-			peers(func(q int, at uint64) { a.add(in+at, l.out[q], one) })
-		}
-	case Gather:
-		if isRoot {
-			peers(func(q int, at uint64) { a.add(l.in[q], out+at, one) })
+	case Scatter, Gather:
+		if rank != root {
+			return
 		}
 	case Broadcast:
-		e.layBroadcast(a, l, int(root), bytes)
+		a.layBroadcast(l, root, bytes)
+		return
+	}
+	for k := 1; k <= n; k++ {
+		q := (rank + k) % n
+		theirs := uint64(q) * one
+		switch d {
+		case TwoShot, Reduce:
+			a.from[q] = l.in[q] + at
+			if d == TwoShot || q == root {
+				a.target(l.out[q] + at)
+			}
+		case ReduceScatter:
+			a.from[q] = l.in[q] + mine
+		case AllGather:
+			a.add(in, l.out[q]+mine, one)
+		case AllToAll:
+			a.add(in+theirs, l.out[q]+mine, one)
+		case Scatter:
+			a.add(in+theirs, l.out[q], one)
+		case Gather:
+			a.add(l.in[q], out+theirs, one)
+		}
 	}
 }
 
 // layBroadcast has the root copy the data to its own Out before it opens its gate. Each other rank reads a share there
 // and passes it on, so no rank sends more than the length of the data. Of two ranks the root writes both Outs.
-func (e *Engine) layBroadcast(a *windowArgs, l buffers, root, bytes int) {
-	n, rank := e.ranks, int(e.rank)
+func (a *windowArgs) layBroadcast(l *buffers, root, bytes int) {
+	rank, n := a.place()
 	if n == 2 {
 		if rank == root {
 			a.add(l.in[root], l.out[1-root], uint64(bytes))
@@ -187,33 +156,36 @@ func (e *Engine) layBroadcast(a *windowArgs, l buffers, root, bytes int) {
 
 // laySwaps is an all-to-all in place. Of the data that two ranks have for each other,
 // one of them swaps the first half and the other one the rest.
-func (e *Engine) laySwaps(a *windowArgs, l buffers, n uint64) {
+func (a *windowArgs) laySwaps(l *buffers, one uint64) {
+	rank, n := a.place()
 	a.swap = 1
-	half := n / 2 &^ 15
-	for k := 1; k < e.ranks; k++ {
-		q := (int(e.rank) + k) % e.ranks
+	half := one / 2 &^ 15
+	for k := 1; k < n; k++ {
+		q := (rank + k) % n
 		at, length := uint64(0), half
-		if q < int(e.rank) {
-			at, length = half, n-half
+		if q < rank {
+			at, length = half, one-half
 		}
-		a.add(l.in[e.rank]+uint64(q)*n+at, l.out[q]+uint64(e.rank)*n+at, length)
+		a.add(l.in[rank]+uint64(q)*one+at, l.out[q]+uint64(rank)*one+at, length)
 	}
 }
 
 // layShares has each rank give its share of Out to all others.
-func (e *Engine) layShares(a *windowArgs, l buffers, bytes int) {
-	at, length := share(bytes, int(e.rank), e.ranks)
-	for k := 1; k < e.ranks; k++ {
-		a.add(l.out[e.rank]+at, l.out[(int(e.rank)+k)%e.ranks]+at, length)
+func (a *windowArgs) layShares(l *buffers, bytes int) {
+	rank, n := a.place()
+	at, length := share(bytes, rank, n)
+	for k := 1; k < n; k++ {
+		a.add(l.out[rank]+at, l.out[(rank+k)%n]+at, length)
 	}
 }
 
 // layRoot has the root of a broadcast give each other rank a share, and itself all of it.
-func (e *Engine) layRoot(a *windowArgs, l buffers, root, bytes int) {
-	if int(e.rank) != root {
+func (a *windowArgs) layRoot(l *buffers, root, bytes int) {
+	rank, n := a.place()
+	if rank != root {
 		return
 	}
-	n, in := e.ranks, l.in[root]
+	in := l.in[root]
 	for i := range n - 1 {
 		at, length := share(bytes, i, n-1)
 		a.add(in+at, l.out[(root+1+i)%n]+at, length)
@@ -222,9 +194,9 @@ func (e *Engine) layRoot(a *windowArgs, l buffers, root, bytes int) {
 }
 
 // layPassed has each rank but the root give its share to the ranks that got another one.
-func (e *Engine) layPassed(a *windowArgs, l buffers, root, bytes int) {
+func (a *windowArgs) layPassed(l *buffers, root, bytes int) {
 	a.moves = 0
-	n, rank := e.ranks, int(e.rank)
+	rank, n := a.place()
 	if rank == root {
 		return
 	}

@@ -65,7 +65,7 @@ func TestWrongShapes(t *testing.T) {
 	} {
 		g := good
 		change(&g)
-		e := &Engine{links: oddLinks{shape: g}}
+		e := ends{links: oddLinks{shape: g}}
 		for _, sends := range []bool{true, false} {
 			_, err := e.end(1, sends)
 			require.EqualError(t, err, want)
@@ -84,7 +84,7 @@ func TestDirectMemory(t *testing.T) {
 		Gather: {{n, 3 * n}, {n, 0}}, Scatter: {{3 * n, n}, {0, n}},
 	} {
 		for i, w := range want {
-			e := &Engine{ranks: 3, rank: 1, dev: 5}
+			e := base{memory: &memory{dev: 5}, ranks: 3, rank: 1}
 			root := sched.Rank([]int{1, 2}[i])
 			at := func(n int) mem.Region { return mem.Device(5, 0x1000, n) }
 			check := func(in, out mem.Region) error { return e.checkDirect(&Job{In: in, Out: out}, d, root, n, 4) }
@@ -99,7 +99,7 @@ func TestDirectMemory(t *testing.T) {
 			}
 		}
 	}
-	e := &Engine{ranks: 2, dev: 5}
+	e := base{memory: &memory{dev: 5}, ranks: 2}
 	x := mem.Device(5, 0x1000, 64)
 	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x}, OneShot, 0, 62, 4),
 		"grid: device 5: in: 62 bytes are no multiple of the element's 4 bytes")

@@ -27,7 +27,7 @@ func Usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(form
 
 // Parse parses args with fs, which must have been made with ContinueOnError.
 // Flags may stand before, between and after the other arguments, which are
-// returned; all after "--" are arguments. The error is flag.ErrHelp when help
+// returned; all after "--" are arguments. The error is a HelpError when help
 // was asked for (nothing is printed) and else a UsageError.
 func Parse(fs *flag.FlagSet, args []string) ([]string, error) {
 	var rest []string
@@ -54,7 +54,7 @@ func ParseFirst(fs *flag.FlagSet, args []string) ([]string, error) {
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return nil, flag.ErrHelp
+		return nil, &HelpError{fs}
 	case err != nil:
 		return nil, Usagef("%s", explain(fs, err))
 	}

@@ -25,10 +25,12 @@ func (v value) String() string {
 	return v.text()
 }
 
-// Var defines a flag under all its names. The error of set says what is wanted, without the flag's name.
+// Var defines a flag under all its names, after each of which its usage may stand. The error of set says what is
+// wanted, without the flag's name.
 func Var(fs *flag.FlagSet, set func(text string) error, text func() string, names ...string) {
 	for _, n := range names {
-		fs.Var(value{set, text}, n, "")
+		name, usage, _ := strings.Cut(n, " ")
+		fs.Var(value{set, text}, name, usage)
 	}
 }
 

@@ -3,6 +3,8 @@ package cuda
 import (
 	"errors"
 	"sync"
+
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // A Store is what the users of a context in this process share, until the last of them
@@ -10,14 +12,12 @@ import (
 // calls that free memory or unload modules wait for all kernels of the context, and hold up
 // all other calls meanwhile. A kernel of one communicator may wait for a rank that the same
 // thread drives, so these calls may not happen while there is another communicator.
-// A user who comes while the last one gives everything back gets a new Store, and may be
-// kept waiting.
+// A user who comes while the last one gives everything back is kept waiting, and gets a new Store.
 //
 // All methods may be called from any goroutine, with the context current and captures
 // allowed, see Quietly.
 type Store struct {
-	key   storeKey
-	users int // guarded by stores
+	key storeKey
 
 	mu     sync.Mutex
 	device pool                 // guarded by mu
@@ -31,10 +31,7 @@ type storeKey struct {
 	ctx    Context
 }
 
-var stores struct {
-	sync.Mutex
-	of map[storeKey]*Store
-}
+var stores = process.NewShared[storeKey]((*Store).end)
 
 // A pool is memory of one kind.
 type pool struct {
@@ -49,33 +46,16 @@ type storedThing struct {
 
 // OpenStore is the Store of a context, with one more user. It calls no driver.
 func OpenStore(d Driver, ctx Context) *Store {
-	stores.Lock()
-	defer stores.Unlock()
 	key := storeKey{d, ctx}
-	s := stores.of[key]
-	if s == nil {
-		if stores.of == nil {
-			stores.of = map[storeKey]*Store{}
-		}
-		s = &Store{key: key, things: map[any]*storedThing{}}
-		stores.of[key] = s
-	}
-	s.users++
+	s, _ := stores.Open(nil, key, func() (*Store, error) { return &Store{key: key, things: map[any]*storedThing{}}, nil })
 	return s
 }
 
 // Close ends one use, and the last Close gives everything back. No kernel may use any of it any more.
-func (s *Store) Close() error {
-	stores.Lock()
-	s.users--
-	last := s.users == 0
-	if last {
-		delete(stores.of, s.key)
-	}
-	stores.Unlock()
-	if !last {
-		return nil
-	}
+func (s *Store) Close() error { return stores.Leave(nil, s.key) }
+
+// end gives everything back.
+func (s *Store) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.order)+len(s.device.bytes)+len(s.host.bytes) == 0 {

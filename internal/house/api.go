@@ -1,56 +1,62 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/types"
-	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// An api lists the exported names of the promised packages, one a line, and the types of other
-// packages of the module that promised names lead to.
+// An api lists the exported names of packages, one a line.
 type api struct {
-	module   *module
-	promised []string
-	reached  []*types.TypeName
-	seen     map[*types.TypeName]bool
-	lines    []string
-	at       string // the package whose lines are made
+	module *module
+	lines  []string
+	at     string // the package whose lines are made
 }
 
-// newAPI lists the promised names. names is the number of exported names by package: of
-// package level and methods, not fields.
-func newAPI(x *exporter, promised []string) (lines []string, names map[string]int, err error) {
-	a := &api{module: x.module, promised: promised, seen: map[*types.TypeName]bool{}}
-	names = map[string]int{}
-	var all []string
+// api lists the names of the promised packages, and then the types of other packages of the module that they lead to.
+// Types of internal packages are among these where a promised name is their alias: without one other modules hardly
+// use them.
+func (m *module) api(promised []string) (all []string, err error) {
+	a := &api{module: m}
 	for _, folder := range promised {
-		p, err := x.pkg(folder)
-		if err != nil {
-			return nil, nil, err
+		p := m.pkg(folder)
+		if p == nil {
+			return nil, fmt.Errorf("README.md promises %s, and there is no such package", folder)
 		}
-		a.lines = nil
-		a.at = a.short(p)
+		a.lines, a.at = nil, a.short(p)
 		for _, name := range p.Scope().Names() {
 			if o := p.Scope().Lookup(name); o.Exported() {
 				a.object(o)
 			}
 		}
-		for _, l := range a.lines {
-			if !strings.Contains(l, ", field ") {
-				names[folder]++
+		slices.Sort(a.lines)
+		all = append(all, a.lines...)
+	}
+	seen := map[string]bool{}
+	a.lines = slices.Clone(all)
+	for i := 0; i < len(a.lines); i++ { // object adds lines
+		for _, name := range qualified.FindAllStringSubmatch(a.lines[i], -1) {
+			p := m.pkg(name[1])
+			internal := slices.Contains(strings.Split(name[1], "/"), "internal")
+			if seen[name[0]] || p == nil || slices.Contains(promised, name[1]) ||
+				internal && !strings.HasSuffix(a.lines[i], " = "+name[0]) {
+				continue
 			}
+			seen[name[0]], a.at = true, name[1]
+			a.object(p.Scope().Lookup(name[2]))
 		}
-		all = append(all, slices.Sorted(slices.Values(a.lines))...)
 	}
-	a.lines = nil
-	for i := 0; i < len(a.reached); i++ { // object may add to reached
-		a.at = a.short(a.reached[i].Pkg())
-		a.object(a.reached[i])
-	}
-	return append(all, slices.Sorted(slices.Values(a.lines))...), names, nil
+	slices.Sort(a.lines[len(all):])
+	return a.lines, nil
 }
+
+// qualified is the name of a type with its package's folder.
+var qualified = regexp.MustCompile(`\b([a-z][\w/]*)\.([A-Z]\w*)`)
 
 func (a *api) add(format string, args ...any) {
 	a.lines = append(a.lines, a.at+", "+fmt.Sprintf(format, args...))
@@ -58,7 +64,7 @@ func (a *api) add(format string, args ...any) {
 
 // short is a package's name in the list: its folder, or for the module's own its name.
 func (a *api) short(p *types.Package) string {
-	switch folder, ok := a.module.inside(p.Path()); {
+	switch folder, ok := a.module.folder(p.Path()); {
 	case !ok:
 		return p.Path()
 	case folder == ".":
@@ -76,13 +82,10 @@ func (a *api) object(o types.Object) {
 	case *types.Var:
 		a.add("var %s %s", o.Name(), a.typ(o.Type()))
 	case *types.Func:
-		a.add("func %s%s", o.Name(), a.signature(o.Signature()))
+		a.add("func %s%s", o.Name(), a.signature(o))
 	case *types.TypeName:
 		if o.IsAlias() {
 			a.add("type %s = %s", o.Name(), a.typ(types.Unalias(o.Type())))
-			if named, ok := types.Unalias(o.Type()).(*types.Named); ok {
-				a.note(named.Origin().Obj(), true)
-			}
 			return
 		}
 		a.define(o)
@@ -91,37 +94,41 @@ func (a *api) object(o types.Object) {
 
 // define adds a type with its exported fields and methods.
 func (a *api) define(o *types.TypeName) {
-	named := o.Type().(*types.Named)
-	name := o.Name()
-	a.add("type %s%s %s", name, a.parameters(named.TypeParams()), a.kind(named.Underlying()))
-	if s, ok := named.Underlying().(*types.Struct); ok {
-		a.fields(name, s)
-	}
-	if i, ok := named.Underlying().(*types.Interface); ok {
-		for m := range i.Methods() {
+	named, name := o.Type().(*types.Named), o.Name()
+	kind := a.typ(named.Underlying())
+	switch t := named.Underlying().(type) {
+	case *types.Struct:
+		kind = "struct"
+		a.fields(name, t)
+	case *types.Interface:
+		if t.IsMethodSet() {
+			kind = "interface"
+		}
+		for m := range t.Methods() {
 			if m.Exported() {
-				a.add("method (%s) %s%s", name, m.Name(), a.signature(m.Signature()))
+				a.add("method (%s) %s%s", name, m.Name(), a.signature(m))
 			} else {
 				a.add("method (%s) that others cannot have: %s", name, m.Name())
 			}
 		}
+	}
+	a.add("type %s%s %s", name, a.parameters(named.TypeParams()), kind)
+	if types.IsInterface(named) {
 		return
 	}
 	value := types.NewMethodSet(named)
 	for m := range types.NewMethodSet(types.NewPointer(named)).Methods() {
-		if !m.Obj().Exported() {
-			continue
-		}
 		receiver := "*" + name
 		if value.Lookup(m.Obj().Pkg(), m.Obj().Name()) != nil {
 			receiver = name
 		}
-		a.add("method (%s) %s%s", receiver, m.Obj().Name(), a.signature(m.Obj().(*types.Func).Signature()))
+		if m.Obj().Exported() {
+			a.add("method (%s) %s%s", receiver, m.Obj().Name(), a.signature(m.Obj().(*types.Func)))
+		}
 	}
 }
 
-// fields adds the exported fields of a struct, with those of an unexported embedded
-// struct.
+// fields adds the exported fields of a struct, with those of an unexported embedded struct.
 func (a *api) fields(name string, s *types.Struct) {
 	for f := range s.Fields() {
 		switch inner, ok := f.Type().Underlying().(*types.Struct); {
@@ -133,19 +140,6 @@ func (a *api) fields(name string, s *types.Struct) {
 			a.fields(name, inner)
 		}
 	}
-}
-
-// kind is a type without its fields and methods.
-func (a *api) kind(t types.Type) string {
-	switch t := t.(type) {
-	case *types.Struct:
-		return "struct"
-	case *types.Interface:
-		if t.IsMethodSet() {
-			return "interface"
-		}
-	}
-	return a.typ(t)
 }
 
 // parameters are the type parameters of a type or a function, in brackets.
@@ -160,91 +154,55 @@ func (a *api) parameters(p *types.TypeParamList) string {
 	return "[" + strings.Join(list, ", ") + "]"
 }
 
-// signature is what a function takes and gives, without the names of parameters.
-func (a *api) signature(s *types.Signature) string {
+// signature is the types that a function takes and gives, without the names of parameters.
+func (a *api) signature(f *types.Func) string {
+	nameless := func(t *types.Tuple) *types.Tuple {
+		var vars []*types.Var
+		for v := range t.Variables() {
+			vars = append(vars, types.NewParam(v.Pos(), v.Pkg(), "", v.Type()))
+		}
+		return types.NewTuple(vars...)
+	}
+	s := f.Signature()
 	plain := types.NewSignatureType(nil, nil, nil, nameless(s.Params()), nameless(s.Results()), s.Variadic())
 	return a.parameters(s.TypeParams()) + strings.TrimPrefix(a.typ(plain), "func")
 }
 
-func nameless(t *types.Tuple) *types.Tuple {
-	var vars []*types.Var
-	for v := range t.Variables() {
-		vars = append(vars, types.NewParam(v.Pos(), v.Pkg(), "", v.Type()))
+func (a *api) typ(t types.Type) string { return types.TypeString(t, a.short) }
+
+// file is the list that was read last.
+func (m *module) file() string { return filepath.Join(m.root, "internal", "house", "api.txt") }
+
+func (m *module) writeAPI(promised []string) error {
+	lines, err := m.api(promised)
+	if err != nil {
+		return err
 	}
-	return types.NewTuple(vars...)
+	return os.WriteFile(m.file(), []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
-// typ is a type in words. It takes note of the types that are not promised.
-func (a *api) typ(t types.Type) string {
-	a.reach(t, map[types.Type]bool{})
-	return types.TypeString(t, a.short)
-}
-
-// reach notes the types that t consists of, if they are of this module and of no promised package.
-func (a *api) reach(t types.Type, seen map[types.Type]bool) {
-	if seen[t] {
-		return
+// compareAPI has an error for each line that api.txt has not, after a +, and for each that is gone, after a -.
+func (m *module) compareAPI(promised []string) error {
+	text, err := os.ReadFile(m.file())
+	if err != nil {
+		return err
 	}
-	seen[t] = true
-	switch t := t.(type) {
-	case *types.Alias:
-		a.reach(types.Unalias(t), seen)
-	case *types.Named:
-		for arg := range t.TypeArgs().Types() {
-			a.reach(arg, seen)
-		}
-		a.note(t.Origin().Obj(), false)
-	case interface{ Elem() types.Type }: // slices, arrays, pointers, maps, channels
-		a.reach(t.Elem(), seen)
-		if m, ok := t.(*types.Map); ok {
-			a.reach(m.Key(), seen)
-		}
-	case *types.Signature:
-		for _, tuple := range []*types.Tuple{t.Params(), t.Results()} {
-			for v := range tuple.Variables() {
-				a.reach(v.Type(), seen)
-			}
-		}
-	case *types.Struct:
-		for f := range t.Fields() {
-			if f.Exported() {
-				a.reach(f.Type(), seen)
+	is, err := m.api(promised)
+	if err != nil {
+		return err
+	}
+	was := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	var errs []error
+	for _, side := range []struct {
+		mark    string
+		of, not []string
+	}{{"-", was, is}, {"+", is, was}} {
+		for _, line := range side.of {
+			if !slices.Contains(side.not, line) {
+				errs = append(errs, fmt.Errorf("promised names have changed: %s %s "+
+					"(if that is meant: go run ./internal/house -rewrite)", side.mark, line))
 			}
 		}
 	}
-}
-
-// note adds a type to those that promised names lead to, if its package is of this module and not
-// promised. Types of internal packages count where a promised name is their alias: without one
-// other modules hardly use them.
-func (a *api) note(o *types.TypeName, alias bool) {
-	if o.Pkg() == nil || a.seen[o] || !o.Exported() {
-		return
-	}
-	folder, ok := a.module.inside(o.Pkg().Path())
-	if !ok || slices.Contains(a.promised, folder) || under(folder, "internal") && !alias {
-		return
-	}
-	a.seen[o] = true
-	a.reached = append(a.reached, o)
-}
-
-// changes are the lines that only one of two lists has: new lines after a +, lines that are gone
-// after a -.
-func changes(was, is []string) (out []string) {
-	count := map[string]int{}
-	for _, l := range was {
-		count[l]--
-	}
-	for _, l := range is {
-		count[l]++
-	}
-	for _, l := range slices.Sorted(maps.Keys(count)) {
-		if n := count[l]; n > 0 {
-			out = append(out, "+ "+l)
-		} else if n < 0 {
-			out = append(out, "- "+l)
-		}
-	}
-	return out
+	return errors.Join(errs...)
 }

@@ -1,156 +1,120 @@
 package main
 
 import (
-	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
-	"go/build/constraint"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"go/types"
+	"io"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 )
 
-// A source is one Go file of the module, or of a module below it.
-type source struct {
-	name      string // with slashes, from the module's folder
-	tree      *ast.File
-	lines     int
-	generated bool
-	apart     bool // of a module below
-	anywhere  bool // compiled on every system: neither its name nor a line names one
-}
-
-// folder is the package's folder, "." for the module's own.
-func (s *source) folder() string { return path.Dir(s.name) }
-
-// isTest reports whether a file serves tests alone.
-func (s *source) isTest() bool {
-	return strings.HasSuffix(s.name, "_test.go") || under(s.name, "internal/test") ||
-		under(s.name, "transport/transporttest")
-}
-
-// imports are the paths that a file imports.
-func (s *source) imports() (paths []string) {
-	for _, spec := range s.tree.Imports {
-		p, _ := strconv.Unquote(spec.Path.Value)
-		paths = append(paths, p)
-	}
-	return paths
-}
-
-// A module is the source of a folder.
+// A module is the checked source of a folder, without cgo and as one system has it.
 type module struct {
-	root  string
-	path  string // what go.mod calls it
-	fset  *token.FileSet
-	files []*source // by name
+	root, path string                    // path is its name in go.mod
+	packages   map[string]*types.Package // of this module and of those that it imports, by import path
+	files      map[string][]*ast.File    // of this module alone, by import path
 }
 
-// readModule parses the Go files below a folder, but testdata, build and what begins with a dot.
-func readModule(root string) (*module, error) {
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+// A listed is a package in the words of go list.
+type listed struct {
+	ImportPath, Dir string
+	GoFiles         []string
+	ImportMap       map[string]string
+	DepOnly         bool   // only imported by the packages asked for
+	ForTest         string // the package for whose tests this one is compiled
+	Module          *struct{ Path string }
+}
+
+// asked reports whether p is a package of ./..., or one of these with its tests.
+func (p listed) asked() bool {
+	name, _, _ := strings.Cut(p.ImportPath, " ")
+	return !p.DepOnly || p.ForTest != "" && strings.TrimSuffix(name, "_test") == p.ForTest
+}
+
+// check reads the module in root for a target, a GOOS/GOARCH, with the compiler's type checker. It takes seconds, where
+// a build also compiles the standard library and links. It does not see faults of assembly and of linking. Without
+// bodies it checks declarations alone, as it does in packages of other modules.
+func check(root, target string, tests, bodies bool) (*module, error) {
+	system, arch, _ := strings.Cut(target, "/")
+	sizes := types.SizesFor("gc", arch)
+	if sizes == nil {
+		return nil, fmt.Errorf("%q is no GOOS/GOARCH", target)
+	}
+	list := exec.Command("go", "list", "-deps", fmt.Sprintf("-test=%t", tests),
+		"-json=ImportPath,Dir,GoFiles,ImportMap,DepOnly,ForTest,Module", "./...")
+	list.Dir, list.Stderr = root, os.Stderr
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
+	out, err := list.Output()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	m := &module{root: root, path: strings.TrimSpace(strings.TrimPrefix(line, "module")), fset: token.NewFileSet()}
-	var apart []string // modules below
-	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, _ := filepath.Rel(root, file)
-		name = filepath.ToSlash(name)
-		switch {
-		case d.IsDir() && name != "." && (d.Name() == "build" || d.Name() == "testdata" || d.Name()[0] == '.'):
-			return filepath.SkipDir
-		case d.IsDir():
-		case d.Name() == "go.mod" && name != "go.mod":
-			apart = append(apart, path.Dir(name))
-		case strings.HasSuffix(name, ".go"):
-			m.files = append(m.files, &source{name: name})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	errs := make([]error, len(m.files))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range runtime.NumCPU() {
-		wg.Go(func() {
-			for i := range next {
-				errs[i] = m.files[i].read(m.fset, root)
-			}
-		})
-	}
-	for i, s := range m.files {
-		for _, a := range apart {
-			s.apart = s.apart || under(s.name, a)
-		}
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
+	var errs []error
+	m := &module{root: root, packages: map[string]*types.Package{"unsafe": types.Unsafe}, files: map[string][]*ast.File{}}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); err == io.EOF {
+			return m, errors.Join(errs...)
+		} else if err != nil {
 			return nil, err
 		}
-	}
-	return m, nil
-}
-
-// read parses a file.
-func (s *source) read(fset *token.FileSet, root string) (err error) {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(s.name)))
-	if err != nil {
-		return err
-	}
-	if s.tree, err = parser.ParseFile(fset, s.name, text, parser.ParseComments|parser.SkipObjectResolution); err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
-	s.lines = bytes.Count(text, []byte("\n"))
-	s.generated = ast.IsGenerated(s.tree)
-	s.anywhere = !namesSystem(s.name)
-	for _, group := range s.tree.Comments {
-		for _, c := range group.List {
-			if constraint.IsGoBuild(c.Text) && c.Pos() < s.tree.Package {
-				s.anywhere = false
+		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // the main of a test is generated
+			continue
+		}
+		var files []*ast.File
+		fset := token.NewFileSet()
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return nil, err
 			}
+			files = append(files, f)
+		}
+		c := types.Config{
+			Sizes: sizes, Importer: imports{m.packages, p.ImportMap}, IgnoreFuncBodies: !bodies || !p.asked(),
+			Error: func(err error) { errs = append(errs, err) }, // and goes on
+		}
+		m.packages[p.ImportPath], _ = c.Check(p.ImportPath, fset, files, nil)
+		if p.asked() {
+			m.path, m.files[p.ImportPath] = p.Module.Path, files
 		}
 	}
-	return nil
 }
 
-// namesSystem reports whether a file's name has a system or a processor at its end, as in
-// wait_linux.go.
-func namesSystem(name string) bool {
-	words := strings.Split(strings.TrimSuffix(path.Base(name), ".go"), "_")
-	switch words[len(words)-1] {
-	case "linux", "darwin", "windows", "freebsd", "js", "wasm", "amd64", "arm64", "386":
-		return len(words) > 1
+// imports finds the imports of a package among done, the packages checked so far: go list names
+// a package after its imports. vendored has the names that mean others in the standard library.
+type imports struct {
+	done     map[string]*types.Package
+	vendored map[string]string
+}
+
+func (i imports) Import(path string) (*types.Package, error) {
+	if other := i.vendored[path]; other != "" {
+		path = other
 	}
-	return false
+	if i.done[path] == nil {
+		return nil, fmt.Errorf("%s: not listed before", path)
+	}
+	return i.done[path], nil
 }
-
-// under reports whether a file is in a folder, at any depth.
-func under(name, folder string) bool { return strings.HasPrefix(name, folder+"/") }
 
 // name is the name of the module's own package.
 func (m *module) name() string { return path.Base(m.path) }
 
-// inside is the folder of a package of this module, "." for the module's own; ok is false for others.
-func (m *module) inside(importPath string) (folder string, ok bool) {
+// folder returns a package's folder within the module, "." for the module's own; ok is false for others.
+func (m *module) folder(importPath string) (folder string, ok bool) {
 	if importPath == m.path {
 		return ".", true
 	}
 	return strings.CutPrefix(importPath, m.path+"/")
 }
+
+// pkg is the package in a folder of the module.
+func (m *module) pkg(folder string) *types.Package { return m.packages[path.Join(m.path, folder)] }

@@ -3,12 +3,13 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,127 +38,60 @@ func promisedIn(m *module) (folders []string, err error) {
 	return folders, nil
 }
 
-// importable are the packages that other modules can import: folder and package comment.
-func importable(m *module) map[string]string {
-	docs := map[string]string{}
-	for _, s := range m.files {
-		f := s.folder()
-		if s.apart || strings.HasSuffix(s.name, "_test.go") || s.tree.Name.Name == "main" ||
-			slices.Contains(strings.Split(f, "/"), "internal") {
+// checkPromises compares the packages that other modules can import with the promised ones: each says in its comment
+// which it is.
+func checkPromises(m *module, promised []string) (errs []error) {
+	for _, p := range slices.Sorted(maps.Keys(m.files)) {
+		folder, _ := m.folder(p)
+		if len(m.files[p]) == 0 || m.packages[p].Name() == "main" || slices.Contains(strings.Split(folder, "/"), "internal") {
 			continue
 		}
-		docs[f] += s.tree.Doc.Text()
-	}
-	return docs
-}
-
-// checkPromises compares the list with the packages that there are: a promised one has to be
-// importable, and another one has to say that it is not promised.
-func checkPromises(m *module, promised []string) (errs []error) {
-	docs := importable(m)
-	for _, folder := range promised {
-		doc, ok := docs[folder]
-		switch {
-		case !ok:
-			errs = append(errs, fmt.Errorf("README.md promises %s, and there is no such package", folder))
-		case strings.Contains(strings.Join(strings.Fields(doc), " "), notPromised):
-			errs = append(errs, fmt.Errorf("README.md promises %s, and its package comment does not", folder))
+		doc := ""
+		for _, f := range m.files[p] {
+			doc += f.Doc.Text()
 		}
-	}
-	for folder, doc := range docs {
-		if !slices.Contains(promised, folder) && !strings.Contains(strings.Join(strings.Fields(doc), " "), notPromised) {
+		says := strings.Contains(strings.Join(strings.Fields(doc), " "), notPromised)
+		switch is := slices.Contains(promised, folder); {
+		case is && says:
+			errs = append(errs, fmt.Errorf("README.md promises %s, and its package comment does not", folder))
+		case !is && !says:
 			errs = append(errs, fmt.Errorf("%s: its package comment does not say that %s, and README.md does not list it",
 				folder, notPromised))
 		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
 }
 
 // checkAliases checks that the comment of every alias in the module's own package, of a type of
 // this module, says where the fields and methods are: "go doc" prints the alias alone.
 func checkAliases(m *module) (errs []error) {
-	for _, s := range m.files {
-		if s.folder() != "." || s.isTest() {
-			continue
-		}
+	for _, f := range m.files[m.path] {
 		folders := map[string]string{}
-		for _, p := range s.imports() {
-			if folder, ok := m.inside(p); ok {
-				folders[path.Base(p)] = folder
-			}
+		for _, spec := range f.Imports {
+			p, _ := strconv.Unquote(spec.Path.Value)
+			folders[path.Base(p)], _ = m.folder(p)
 		}
-		for _, d := range s.tree.Decls {
-			g, ok := d.(*ast.GenDecl)
-			if !ok || g.Tok != token.TYPE {
+		for _, d := range f.Decls {
+			g, _ := d.(*ast.GenDecl)
+			if g == nil {
 				continue
 			}
 			for _, spec := range g.Specs {
-				t := spec.(*ast.TypeSpec)
-				of, ok := t.Type.(*ast.SelectorExpr)
-				if !ok || !t.Assign.IsValid() || !t.Name.IsExported() {
+				t, _ := spec.(*ast.TypeSpec)
+				if t == nil || !t.Assign.IsValid() || !t.Name.IsExported() {
 					continue
 				}
-				folder, ours := folders[fmt.Sprint(of.X)]
-				want := fmt.Sprintf("go doc %s/%s.%s", m.name(), folder, of.Sel.Name)
-				if doc := t.Doc.Text() + g.Doc.Text(); ours && !strings.Contains(doc, want+"\n") {
-					errs = append(errs, fmt.Errorf("%s: the comment of %s does not lead to its fields and methods: %s", s.name,
-						t.Name.Name, want))
+				of, ok := t.Type.(*ast.SelectorExpr)
+				if !ok || m.pkg(folders[fmt.Sprint(of.X)]) == nil {
+					continue
+				}
+				want := fmt.Sprintf("go doc %s/%s.%s", m.name(), folders[fmt.Sprint(of.X)], of.Sel.Name)
+				if !strings.Contains(t.Doc.Text()+g.Doc.Text(), want+"\n") {
+					errs = append(errs, fmt.Errorf("the comment of %s does not lead to its fields and methods: %s", t.Name.Name,
+						want))
 				}
 			}
 		}
 	}
 	return errs
-}
-
-// systemOnly has an error for each exported name of a promised package that not every system
-// has: it is declared neither in a file for all systems nor in two files.
-func systemOnly(m *module, promised []string) (errs []error) {
-	times := map[string]int{}
-	for _, s := range m.files {
-		if s.isTest() || s.apart || !slices.Contains(promised, s.folder()) {
-			continue
-		}
-		weight := 1
-		if s.anywhere {
-			weight = 2
-		}
-		for _, name := range exportedIn(s.tree) {
-			times[s.folder()+": "+name] += weight
-		}
-	}
-	for name, n := range times {
-		if n < 2 {
-			errs = append(errs, fmt.Errorf("%s is not on every system", name))
-		}
-	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errs
-}
-
-// exportedIn are the exported names that a file declares, methods with their type.
-func exportedIn(f *ast.File) (names []string) {
-	for _, d := range f.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Name.IsExported() {
-				names = append(names, nameOf(d))
-			}
-		case *ast.GenDecl:
-			if d.Tok == token.IMPORT {
-				continue
-			}
-			for _, spec := range d.Specs {
-				switch spec := spec.(type) {
-				case *ast.TypeSpec:
-					names = append(names, spec.Name.Name)
-				case *ast.ValueSpec:
-					for _, id := range spec.Names {
-						names = append(names, id.Name)
-					}
-				}
-			}
-		}
-	}
-	return slices.DeleteFunc(names, func(n string) bool { return !ast.IsExported(n) })
 }

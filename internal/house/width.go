@@ -1,8 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"errors"
 	"fmt"
 	"go/scanner"
 	"go/token"
@@ -17,48 +16,47 @@ import (
 // mostWide is the most characters of a line of Go or of a document.
 const mostWide = 120
 
-// wide lists the lines that are longer than mostWide. Left out are generated files and raw strings of Go, tables,
-// pictures, headings and listings of documents, and lines without a space to break at. Spaces that align count as one.
-func (h *house) wide(m *module) error {
-	for _, s := range m.files {
-		if s.generated {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(h.root, filepath.FromSlash(s.name)))
-		if err != nil {
-			return err
-		}
-		h.tooWide(s.name, text, leftOut(text, s.isTest()))
-	}
-	return filepath.WalkDir(h.root, func(file string, d fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(h.root, file)
+// wide has an error for each line that is longer than mostWide. Left out are generated files and raw strings of Go,
+// tables, pictures, headings and listings of documents, and lines without a space to break at. Spaces that align count
+// as one.
+func wide(root string) error {
+	var errs []error
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, file)
+		ext := filepath.Ext(name)
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && name != "." && (d.Name() == "build" || d.Name() == "testdata" || d.Name()[0] == '.'):
 			return filepath.SkipDir
-		case d.IsDir() || filepath.Ext(name) != ".md":
+		case d.IsDir() || ext != ".md" && ext != ".go":
 			return nil
 		}
 		text, err := os.ReadFile(file)
-		if err == nil {
-			h.tooWide(filepath.ToSlash(name), text, tablesAndListings(text))
+		if err != nil {
+			return err
 		}
-		return err
+		leftOut := tablesAndListings
+		if ext == ".go" {
+			leftOut = rawStrings
+		}
+		but, n := map[int]bool(nil), 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			line = aligned.ReplaceAllString(strings.TrimSuffix(line, "\n"), "$1 ")
+			if utf8.RuneCountInString(line) <= mostWide || !strings.Contains(afterMark(line), " ") {
+				continue
+			}
+			if but == nil {
+				but = leftOut(name, text)
+			}
+			if !but[n] && !but[0] {
+				errs = append(errs, fmt.Errorf("%s:%d: more than %d characters", filepath.ToSlash(name), n, mostWide))
+			}
+		}
+		return nil
 	})
-}
-
-// tooWide notes a file's lines that are too long, without the lines in but.
-func (h *house) tooWide(name string, text []byte, but map[int]bool) {
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, len(text)+1)
-	for n := 1; lines.Scan(); n++ {
-		line := aligned.ReplaceAllString(lines.Text(), "$1 ")
-		if but[n] || utf8.RuneCountInString(line) <= mostWide || !strings.Contains(afterMark(line), " ") {
-			continue
-		}
-		h.errs = append(h.errs, fmt.Errorf("%s:%d: more than %d characters", name, n, mostWide))
-	}
+	return errors.Join(append(errs, err)...)
 }
 
 // aligned are spaces within a line that align it with its neighbours.
@@ -73,10 +71,10 @@ func afterMark(line string) string {
 	return line
 }
 
-// leftOut are the lines of a Go file that may be longer: raw strings, directives, and in tests what an example prints
-// and lines with a string of half a line.
-func leftOut(text []byte, test bool) map[int]bool {
-	out := map[int]bool{}
+// rawStrings are the lines of a Go file that may be longer: raw strings, directives, and in tests what an example
+// prints and lines with a string of half a line. Line 0 stands for a whole file, which is generated.
+func rawStrings(name string, text []byte) map[int]bool {
+	out, test := map[int]bool{}, strings.HasSuffix(name, "_test.go") || strings.Contains(name, "internal/test/")
 	file := token.NewFileSet().AddFile("", -1, len(text))
 	var s scanner.Scanner
 	s.Init(file, text, nil, scanner.ScanComments)
@@ -87,6 +85,8 @@ func leftOut(text []byte, test bool) map[int]bool {
 		switch {
 		case tok == token.EOF:
 			return out
+		case tok == token.COMMENT && generated.MatchString(lit):
+			out[0] = true
 		case printed, strings.HasPrefix(lit, "//go:"),
 			tok == token.STRING && (lit[0] == '`' || test && len(lit) > mostWide/2):
 			for i := range strings.Count(lit, "\n") + 1 {
@@ -96,8 +96,10 @@ func leftOut(text []byte, test bool) map[int]bool {
 	}
 }
 
+var generated = regexp.MustCompile(`^// Code generated .* DO NOT EDIT\.$`)
+
 // tablesAndListings are the lines of a document that may be longer: of listings, tables, pictures and headings.
-func tablesAndListings(text []byte) map[int]bool {
+func tablesAndListings(_ string, text []byte) map[int]bool {
 	out, listing := map[int]bool{}, false
 	for i, line := range strings.Split(string(text), "\n") {
 		line = strings.TrimSpace(line)

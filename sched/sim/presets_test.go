@@ -61,13 +61,3 @@ func TestPresets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), out.String(), "after a change that is meant: go test ./sched/sim -rewrite")
 }
-
-// A ring of eight H200 is limited by its wires: a kernel that carries out the
-// steps was measured at a bus bandwidth of 356 GB/s at 1 GiB.
-func TestNVLinkIsWhatWasMeasured(t *testing.T) {
-	const n, bytes = 8, 1 << 30
-	res, err := sim.Run(context.Background(), ring.AllReduce{N: n}, sim.NVLink, bytes, sim.Options{})
-	require.NoError(t, err)
-	busbw := bytes / res.Time * 2 * (n - 1) / n
-	require.InDelta(t, 356e9, busbw, 7e9)
-}

@@ -14,6 +14,9 @@ import (
 // each other for ever at the depth of the model's queues.
 var ErrDeadlock = errors.New("deadlock")
 
+// ErrSteps is the error of a Run of more than Options.MaxSteps steps.
+var ErrSteps = errors.New("sim: more than MaxSteps steps")
+
 // A Result is the time of a collective and the bytes it moves. All times are in
 // seconds from a common start.
 type Result struct {
@@ -34,6 +37,9 @@ type Options struct {
 	// taken to last as long each as the later half of these, see Estimate. Below 8
 	// it counts as 8.
 	MaxRounds int
+	// MaxSteps, if not 0, has Run return ErrSteps in place of carrying out more steps. Of ranks that are alike those of
+	// one count.
+	MaxSteps int64
 	// Progress, if not nil, is called about a hundred times a second, by the
 	// goroutine that called Run, with the share of the steps that are done.
 	Progress func(share float64)
@@ -71,6 +77,9 @@ func Run(ctx context.Context, s sched.Schedule, m Model, bytes int64, o Options)
 	}
 	defer w.release()
 	all := float64(w.rounds) * float64(w.steps) / float64(w.sym.orbit())
+	if o.MaxSteps > 0 && all > float64(o.MaxSteps) {
+		return Result{}, ErrSteps
+	}
 	w.check = func(done int64) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("sim: %w", context.Cause(ctx))

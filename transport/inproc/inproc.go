@@ -11,12 +11,13 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/process"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 // listeners are the transports of this process that listen, by address.
-var listeners sync.Map // string → *Transport
+var listeners = process.NewRegistry(func() *sync.Map { return new(sync.Map) }) // string → *Transport
 
 // Transport is the in-process transport of one rank of one communicator.
 type Transport struct {
@@ -64,7 +65,7 @@ func (t *Transport) Listen() ([]byte, error) {
 	}
 	if t.addr == "" {
 		t.addr = rand.Text()
-		listeners.Store(t.addr, t)
+		listeners.In(nil).Store(t.addr, t)
 	}
 	return []byte(t.addr), nil
 }
@@ -74,7 +75,7 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 	fail := func(err error) (transport.SendConn, error) {
 		return nil, fmt.Errorf("inproc: dial rank %d: %w", peer.Rank, err)
 	}
-	v, ok := listeners.Load(string(addr))
+	v, ok := listeners.In(nil).Load(string(addr))
 	if !ok {
 		return fail(fmt.Errorf("nobody listens there any more: %w", transport.ErrClosed))
 	}
@@ -121,7 +122,7 @@ func (t *Transport) Close() error {
 	ends := t.ends
 	t.ends, t.closed = nil, true
 	t.mu.Unlock()
-	listeners.CompareAndDelete(t.addr, t)
+	listeners.In(nil).CompareAndDelete(t.addr, t)
 	t.arrived.Close()
 	for _, e := range ends {
 		_ = e.Close()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 const (
@@ -31,13 +32,12 @@ type door struct {
 	listener net.Listener
 	pending  *auth.Pending
 	work     sync.WaitGroup
+
+	mu        sync.Mutex
+	exporters map[string]*exporter // guarded by mu
 }
 
-var doors struct {
-	sync.Mutex
-	open      *door // nil without exporters
-	exporters map[string]*exporter
-}
+var doors = process.NewShared[struct{}]((*door).close)
 
 // An exporter serves an Export.
 type exporter struct {
@@ -45,23 +45,19 @@ type exporter struct {
 	export func(i int) (fd int, err error)
 	door   *door
 	work   sync.WaitGroup    // one for each caller that is served
-	conns  map[net.Conn]bool // the callers'; under the lock of doors
+	conns  map[net.Conn]bool // the callers'; under the lock of the door
 }
 
 // newExporter hands out files, each made by export when it is asked for.
 func newExporter(id string, export func(i int) (fd int, err error)) (*exporter, error) {
-	doors.Lock()
-	defer doors.Unlock()
-	if doors.open == nil {
-		d, err := openDoor()
-		if err != nil {
-			return nil, err
-		}
-		doors.open, doors.exporters = d, map[string]*exporter{}
+	d, err := doors.Open(nil, struct{}{}, openDoor)
+	if err != nil {
+		return nil, err
 	}
-	d := doors.open
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	e := &exporter{Export: Export{d.socket, d.secret, id}, export: export, door: d, conns: map[net.Conn]bool{}}
-	doors.exporters[id] = e
+	d.exporters[id] = e
 	return e, nil
 }
 
@@ -71,7 +67,7 @@ func openDoor() (*door, error) {
 		return nil, err
 	}
 	d := &door{socket: l.Addr().String(), secret: make([]byte, secretBytes), listener: l,
-		pending: auth.NewPending(maxPending, exportTime, nil)}
+		pending: auth.NewPending(maxPending, exportTime, nil), exporters: map[string]*exporter{}}
 	rand.Read(d.secret)
 	d.work.Go(func() { d.pending.Serve(l, func(c net.Conn) { d.serve(c.(*net.UnixConn)) }) })
 	return d, nil
@@ -90,7 +86,7 @@ func (d *door) serve(c *net.UnixConn) {
 		if w, err = parseWant(body); err != nil {
 			return []byte(err.Error())
 		}
-		if e = enter(w.id, c); e == nil {
+		if e = d.enter(w.id, c); e == nil {
 			return []byte("the peer has given that memory back")
 		}
 		return nil
@@ -118,10 +114,10 @@ func (d *door) serve(c *net.UnixConn) {
 }
 
 // enter notes a caller of an exporter, which it returns; nil if there is none.
-func enter(id string, c net.Conn) *exporter {
-	doors.Lock()
-	defer doors.Unlock()
-	e := doors.exporters[id]
+func (d *door) enter(id string, c net.Conn) *exporter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.exporters[id]
 	if e != nil {
 		e.conns[c] = true
 		e.work.Add(1) // under the lock, so before close waits
@@ -130,30 +126,30 @@ func enter(id string, c net.Conn) *exporter {
 }
 
 func (e *exporter) leave(c net.Conn) {
-	doors.Lock()
-	defer doors.Unlock()
+	e.door.mu.Lock()
+	defer e.door.mu.Unlock()
 	delete(e.conns, c)
 	e.work.Done()
 }
 
-// close ends the exporter and its connections, and the door after the last exporter.
+// close ends the exporter and its connections.
 func (e *exporter) close() {
-	doors.Lock()
-	delete(doors.exporters, e.ID)
+	e.door.mu.Lock()
+	delete(e.door.exporters, e.ID)
 	for c := range e.conns {
 		c.Close()
 	}
-	last := len(doors.exporters) == 0
-	if last {
-		doors.open = nil
-	}
-	doors.Unlock()
+	e.door.mu.Unlock()
 	e.work.Wait()
-	if last {
-		e.door.listener.Close()
-		e.door.pending.Close()
-		e.door.work.Wait()
-	}
+	doors.Leave(nil, struct{}{})
+}
+
+// close ends the door, after its last exporter.
+func (d *door) close() error {
+	err := d.listener.Close()
+	d.pending.Close()
+	d.work.Wait()
+	return err
 }
 
 // fetch gets files of an Export, one after the other, and closes each after f. If files is 0

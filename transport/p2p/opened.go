@@ -3,18 +3,15 @@ package p2p
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // opened are the MemAlloc allocations of other processes that this process has open.
 // The driver may refuse to open an allocation twice in a context, so it is opened once
 // and the segments that have a part of it are counted.
-var opened struct {
-	sync.Mutex
-	of map[openKey]*openAllocation
-}
+var opened = process.NewShared[openKey](func(x openAllocation) error { return x.driver.IpcCloseMemHandle(x.at) })
 
 type openKey struct {
 	driver  cuda.Driver
@@ -26,8 +23,8 @@ type openKey struct {
 }
 
 type openAllocation struct {
-	at   uintptr
-	uses int
+	driver cuda.Driver
+	at     uintptr
 }
 
 // openPiece opens the allocation that a peer's segment lies in, with the context
@@ -38,30 +35,14 @@ func (s *Segment) openPiece(peer *SegmentOffer) (v segmentView, err error) {
 		return v, errors.New("the peer has no handle for it")
 	}
 	key := openKey{d, s.cfg.Context, peer.Process, peer.Driver, p.Addr, p.ID}
-	opened.Lock()
-	defer opened.Unlock()
-	x := opened.of[key]
-	if x == nil {
+	x, err := opened.Open(nil, key, func() (openAllocation, error) {
 		at, err := d.IpcOpenMemHandle(cuda.IPCHandle(p.Handle))
-		if err != nil {
-			return v, err
-		}
-		if opened.of == nil {
-			opened.of = map[openKey]*openAllocation{}
-		}
-		x = &openAllocation{at: at}
-		opened.of[key] = x
+		return openAllocation{d, at}, err
+	})
+	if err != nil {
+		return v, err
 	}
-	x.uses++
-	return segmentView{uint64(x.at) + peer.Addr - p.Addr, func() error {
-		opened.Lock()
-		defer opened.Unlock()
-		if x.uses--; x.uses > 0 {
-			return nil
-		}
-		delete(opened.of, key)
-		return d.IpcCloseMemHandle(x.at)
-	}}, nil
+	return segmentView{uint64(x.at) + peer.Addr - p.Addr, func() error { return opened.Leave(nil, key) }}, nil
 }
 
 // mapPieces maps a peer's virtual memory, with the context current.

@@ -107,7 +107,7 @@ func TestBlocked(t *testing.T) {
 				}
 				used <- err
 				if err == nil {
-					closed <- errors.Join(p.ranks[0].Close(), p.ranks[1].Close())
+					closed <- errors.Join(p.ranks[0].Transport.Close(), p.ranks[1].Transport.Close())
 				}
 			}()
 			await()
@@ -117,9 +117,9 @@ func TestBlocked(t *testing.T) {
 			}
 			for _, r := range p.ranks {
 				if c.abort {
-					r.cfg.Guard.Abort(enough)
+					r.Config.Guard.Abort(enough)
 				} else {
-					r.cfg.Guard.SetDeadline(fifo.Now())
+					r.Config.Guard.SetDeadline(fifo.Now())
 				}
 			}
 			err := returned(t, "use", used)
@@ -128,21 +128,21 @@ func TestBlocked(t *testing.T) {
 			}
 			if !c.abort { // as users of transports do then
 				for _, r := range p.ranks {
-					r.cfg.Guard.Abort(enough)
+					r.Config.Guard.Abort(enough)
 				}
 			}
 			if err != nil {
-				closed <- returns(t, "close", func() error { return errors.Join(p.ranks[0].Close(), p.ranks[1].Close()) })
+				closed <- returns(t, "close", func() error { return errors.Join(p.ranks[0].Transport.Close(), p.ranks[1].Transport.Close()) })
 			}
 			err = returned(t, "all", closed)
 			for _, r := range p.ranks {
-				if n := r.open.Load(); n > 0 {
+				if n := r.Transport.open.Load(); n > 0 {
 					require.ErrorContains(t, err, "finalize: not called: it has not closed ")
 				}
 			}
 			release()
 			for _, r := range p.ranks { // late is not never
-				require.Eventually(t, func() bool { return r.open.Load() == 0 }, tier.Patience, time.Millisecond)
+				require.Eventually(t, func() bool { return r.Transport.open.Load() == 0 }, tier.Patience, time.Millisecond)
 			}
 			require.Zero(t, f.call(t, "faults"))
 		})
@@ -182,17 +182,17 @@ func TestBlockedStart(t *testing.T) {
 
 // When nobody waits any more the proxy and the actor rest.
 func TestRest(t *testing.T) {
-	ranks, infos, addrs := two(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4})
-	_, err := ranks[0].Dial(infos[1], addrs[1])
+	ranks := two(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4})
+	_, err := ranks[0].Dial(ranks[1])
 	require.NoError(t, err)
-	recv, err := ranks[1].Accept(infos[0])
+	recv, err := ranks[1].Accept(ranks[0])
 	require.NoError(t, err)
-	ranks[1].cfg.Guard.Begin(5 * time.Millisecond)
+	ranks[1].Transport.cfg.Guard.Begin(5 * time.Millisecond)
 	_, _, err = recv.Next()
 	require.ErrorIs(t, err, fifo.ErrDeadline)
 	c := recv.(*recvConn)
 	rests := func() bool {
-		return !ranks[1].drowsy.Load() && !c.watched.Load() && ranks[1].data.state.Load() == resting
+		return !ranks[1].Transport.drowsy.Load() && !c.watched.Load() && ranks[1].Transport.data.state.Load() == resting
 	}
 	require.Eventually(t, rests, tier.Patience, time.Millisecond)
 	require.Zero(t, c.Arrived())

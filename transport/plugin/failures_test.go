@@ -109,16 +109,16 @@ func TestFailuresOfClose(t *testing.T) {
 	for _, call := range []string{"deregMr", "closeSend", "closeRecv", "closeListen", "finalize"} {
 		f := newFake(t, version(11))
 		l := f.load(t)
-		ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+		ranks := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
 		f.set(t, call, 0, 0)
-		send, err := ranks[0].Dial(infos[1], addrs[1])
+		send, err := ranks[0].Dial(ranks[1])
 		require.NoError(t, err)
-		recv, err := ranks[1].Accept(infos[0])
+		recv, err := ranks[1].Accept(ranks[0])
 		require.NoError(t, err)
 		require.NoError(t, exchange(send, recv, 10))
 		require.NoError(t, send.Close())
 		require.NoError(t, recv.Close())
-		err = errors.Join(ranks[0].Close(), ranks[1].Close())
+		err = errors.Join(ranks[0].Transport.Close(), ranks[1].Transport.Close())
 		require.Equal(t, call == "finalize", err != nil, "%s: %v", call, err)
 	}
 }
@@ -129,14 +129,14 @@ func TestKept(t *testing.T) {
 		f := newFake(t, version(11))
 		l := f.load(t)
 		var out strings.Builder
-		ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+		ranks := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
 		log := slog.New(slog.NewTextHandler(&out, nil))
-		ranks[0].log, ranks[1].log = log, log
+		ranks[0].Transport.log, ranks[1].Transport.log = log, log
 		var rings []*ring
 		for range 2 {
-			send, err := ranks[0].Dial(infos[1], addrs[1])
+			send, err := ranks[0].Dial(ranks[1])
 			require.NoError(t, err)
-			recv, err := ranks[1].Accept(infos[0])
+			recv, err := ranks[1].Accept(ranks[0])
 			require.NoError(t, err)
 			require.NoError(t, exchange(send, recv, 5))
 			if call != "closeRecv" {
@@ -147,7 +147,7 @@ func TestKept(t *testing.T) {
 			}
 		}
 		f.set(t, call, 0, 0)
-		require.NoError(t, errors.Join(ranks[0].Close(), ranks[1].Close()))
+		require.NoError(t, errors.Join(ranks[0].Transport.Close(), ranks[1].Transport.Close()))
 		times := 1
 		if call == "none" {
 			require.Empty(t, l.kept)
@@ -228,7 +228,7 @@ func TestSentBeforeDeath(t *testing.T) {
 	recv := p.recv.(*recvConn)
 	<-recv.ctl.parted
 	require.Eventually(t, recv.ctl.ended.Load, tier.Patience, time.Millisecond)
-	p.ranks[1].data.post(func() { time.Sleep(10 * time.Millisecond) }) // the actor is busy
+	p.ranks[1].Transport.data.post(func() { time.Sleep(10 * time.Millisecond) }) // the actor is busy
 	require.Equal(t, 3, recv.Arrived())
 	require.NoError(t, p.get(0, 50))
 

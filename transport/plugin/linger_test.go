@@ -18,11 +18,11 @@ func TestCloseWaitsForReceiver(t *testing.T) {
 	for name, linger := range map[string]time.Duration{"it goes on": time.Hour, "it does not": 50 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ranks, infos, addrs := twoThatLinger(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4},
+			ranks := twoThatLinger(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4},
 				linger)
-			s, err := ranks[0].Dial(infos[1], addrs[1])
+			s, err := ranks[0].Dial(ranks[1])
 			require.NoError(t, err)
-			r, err := ranks[1].Accept(infos[0])
+			r, err := ranks[1].Accept(ranks[0])
 			require.NoError(t, err)
 			const messages = 8 // the receiver's ring holds half of them
 			for range messages {
@@ -31,7 +31,7 @@ func TestCloseWaitsForReceiver(t *testing.T) {
 				require.NoError(t, s.Publish(transport.Stamp{}))
 			}
 			closed := make(chan error, 1)
-			go func() { closed <- ranks[0].Close() }()
+			go func() { closed <- ranks[0].Transport.Close() }()
 			if linger < time.Second {
 				require.ErrorContains(t, <-closed, "it may lack the last messages")
 				return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
@@ -44,9 +45,7 @@ func memoryOf(kind string) func(testing.TB, int) transporttest.Slots {
 
 // A placedPair is a placed connection between two ranks.
 type placedPair struct {
-	ranks   [2]*Transport
-	infos   [2]transport.Info
-	addrs   [2][]byte
+	ranks   []*conntest.Rank[*Transport]
 	send    transport.PlacedSendConn
 	recv    transport.PlacedRecvConn
 	slots   [2]mem.Region
@@ -61,7 +60,7 @@ func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limit
 	t.Helper()
 	const before, after = 96, 32
 	p := &placedPair{slot: limits.SlotBytes}
-	p.ranks, p.infos, p.addrs = two(t, l, limits)
+	p.ranks = two(t, l, limits)
 	n := limits.SlotBytes * limits.Slots
 	for i, r := range p.ranks {
 		m := memoryOf(kind)(t, before+n+after)
@@ -69,7 +68,7 @@ func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limit
 			o(&m.Memory)
 		}
 		var err error
-		p.release[i], err = r.Register(m.Memory)
+		p.release[i], err = r.Transport.Register(m.Memory)
 		require.NoError(t, err)
 		p.seen[i], p.slots[i] = m.View[before:][:n], m.Slice(before, n)
 	}
@@ -77,10 +76,10 @@ func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limit
 }
 
 func (p *placedPair) connect() (err error) {
-	if p.send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0]); err != nil {
+	if p.send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0]); err != nil {
 		return err
 	}
-	p.recv, err = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+	p.recv, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
 	return err
 }
 
@@ -214,7 +213,7 @@ func TestPlacedOrder(t *testing.T) {
 	f.call(t, "device", 1, 100, hostMemory|dmaBuf, 0, 0)
 	p := newPlacedPair(t, f.load(t), ofDMABuf, transport.Limits{SlotBytes: 100, Slots: 3})
 	var err error
-	p.send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
+	p.send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0])
 	require.NoError(t, err)
 	for i := range 3 {
 		require.Equal(t, 3-i, p.send.Free())
@@ -226,7 +225,7 @@ func TestPlacedOrder(t *testing.T) {
 	require.EqualError(t, p.send.Publish(transport.Stamp{}), "plugin: publish a slot that is not free")
 	_, err = p.send.Reserve(101)
 	require.EqualError(t, err, "plugin: reserve 101 bytes of a slot of 100")
-	p.recv, err = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+	p.recv, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
 	require.NoError(t, err)
 	require.EqualError(t, p.recv.Release(), "plugin: release without next")
 	for i := range 3 {
@@ -257,34 +256,6 @@ func TestArrivedOfMore(t *testing.T) {
 	}, 20*time.Second, 2*time.Millisecond)
 }
 
-// A slot costs no allocations.
-func TestPlacedAllocations(t *testing.T) {
-	f := newFake(t, version(11))
-	f.call(t, "device", 1, 100, hostMemory|deviceMemory, 0, 0)
-	p := newPlacedPair(t, f.load(t), ofGPU, transport.Limits{SlotBytes: 100, Slots: 4})
-	require.NoError(t, p.connect())
-	message := func() {
-		if _, err := p.send.Reserve(100); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.send.Publish(transport.Stamp{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := p.recv.Next(); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.recv.Release(); err != nil {
-			t.Fatal(err)
-		}
-		for p.send.Free() == 0 {
-		}
-	}
-	for range 100 {
-		message()
-	}
-	require.Zero(t, testing.AllocsPerRun(200, message))
-}
-
 // One end that is placed and one that is not get an error at both ends.
 func TestOddPair(t *testing.T) {
 	for _, placed := range []bool{true, false} {
@@ -294,13 +265,13 @@ func TestOddPair(t *testing.T) {
 		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not; do all " +
 			"ranks have the same settings?"
 		if placed {
-			send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
+			send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0])
 			require.NoError(t, err)
-			_, accepting = p.ranks[1].Accept(p.infos[0])
+			_, accepting = p.ranks[1].Accept(p.ranks[0])
 		} else {
-			send, err = p.ranks[0].Dial(p.infos[1], p.addrs[1])
+			send, err = p.ranks[0].Dial(p.ranks[1])
 			require.NoError(t, err)
-			_, accepting = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+			_, accepting = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
 			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is; " +
 				"do all ranks have the same settings?"
 		}
@@ -355,17 +326,17 @@ func TestRegister(t *testing.T) {
 			f.call(t, "device", 1, 100, c.memory, 0, 0)
 			l := f.load(t)
 			t.Run("connection", func(t *testing.T) {
-				ranks, infos, addrs := two(t, l, limits)
+				ranks := two(t, l, limits)
 				f.set(t, c.fails, 0, 0)
-				release, err := ranks[0].Register(c.m)
+				release, err := ranks[0].Transport.Register(c.m)
 				if c.want != "" {
 					require.ErrorContains(t, err, "plugin: register: network plugin libnccl-net-test.so (v11): "+c.want)
-					_, err = ranks[0].DialPlaced(infos[1], addrs[1], c.m.Region)
+					_, err = ranks[0].Transport.DialPlaced(ranks[1].Config.Self, ranks[1].Addr, c.m.Region)
 					require.ErrorContains(t, err, "not registered")
 					return
 				}
 				require.NoError(t, err)
-				_, err = ranks[0].DialPlaced(infos[1], addrs[1], c.m.Region)
+				_, err = ranks[0].Transport.DialPlaced(ranks[1].Config.Self, ranks[1].Addr, c.m.Region)
 				require.NoError(t, err)
 				require.NoError(t, release())
 			})
@@ -377,16 +348,16 @@ func TestRegister(t *testing.T) {
 	m := memoryOf(ofHost)(t, 500).Memory
 	_, err := New(transport.Config{}, l, Options{}).Register(m)
 	require.EqualError(t, err, "plugin: register: this rank does not listen yet")
-	ranks, infos, addrs := two(t, l, limits)
-	_, err = ranks[0].DialPlaced(infos[1], addrs[1], m.Slice(0, 400))
+	ranks := two(t, l, limits)
+	_, err = ranks[0].Transport.DialPlaced(ranks[1].Config.Self, ranks[1].Addr, m.Slice(0, 400))
 	require.EqualError(t, err, "plugin: dial rank 1, placed: slots in memory that was not registered")
-	_, err = ranks[0].Register(m)
+	_, err = ranks[0].Transport.Register(m)
 	require.NoError(t, err)
-	_, err = ranks[0].DialPlaced(infos[1], addrs[1], m.Slice(1, 399))
+	_, err = ranks[0].Transport.DialPlaced(ranks[1].Config.Self, ranks[1].Addr, m.Slice(1, 399))
 	require.EqualError(t, err, "plugin: dial rank 1, placed: 399 bytes for 4 slots of 100")
-	_, err = ranks[0].DialPlaced(infos[1], addrs[1], m.Slice(100, 400))
+	_, err = ranks[0].Transport.DialPlaced(ranks[1].Config.Self, ranks[1].Addr, m.Slice(100, 400))
 	require.NoError(t, err)
-	_, err = ranks[1].AcceptPlaced(infos[0], m.Slice(0, 400))
+	_, err = ranks[1].Transport.AcceptPlaced(ranks[0].Config.Self, m.Slice(0, 400))
 	require.EqualError(t, err, "plugin: accept rank 0, placed: slots in memory that was not registered")
 }
 
@@ -408,12 +379,12 @@ func TestRelease(t *testing.T) {
 		require.NoError(t, p.connect())
 		require.NoError(t, p.put(0, 100))
 		waiting := p.recv
-		second, err := p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
+		second, err := p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0])
 		require.NoError(t, err)
 		require.NoError(t, p.release[1]())
 		_, _, err = waiting.Next()
 		require.ErrorIs(t, err, transport.ErrClosed)
-		_, err = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+		_, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
 		require.EqualError(t, err, "plugin: accept rank 0, placed: slots in memory that was not registered")
 		require.NoError(t, p.send.Close())
 		require.NoError(t, p.release[0]())
@@ -441,7 +412,7 @@ func TestHeld(t *testing.T) {
 		require.NoError(t, p.exchange(4))
 		f.set(t, call, 0, 0)
 		for r, closing := range []string{"closeSend", "closeRecv"} {
-			err := p.ranks[r].Close()
+			err := p.ranks[r].Transport.Close()
 			held := call == closing || call == "deregMr"
 			require.Equal(t, held, errors.Is(err, transport.ErrHeld), "%s: rank %d: %v", call, r, err)
 		}

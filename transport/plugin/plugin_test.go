@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
@@ -36,76 +35,45 @@ func BenchmarkProcesses(b *testing.B) {
 	transporttest.BenchProcesses(b, open(newFake(b, version(11)).load(b)))
 }
 
-// two are two ranks of one process, with their infos and addresses.
-func two(t *testing.T, l *Library, limits transport.Limits) (ranks [2]*Transport, infos [2]transport.Info,
-	addrs [2][]byte) {
+// two are two ranks of one process.
+func two(t *testing.T, l *Library, limits transport.Limits) []*conntest.Rank[*Transport] {
 	t.Helper()
 	return twoThatLinger(t, l, limits, 0)
 }
 
-func twoThatLinger(t *testing.T, l *Library, limits transport.Limits, linger time.Duration) (ranks [2]*Transport,
-	infos [2]transport.Info, addrs [2][]byte) {
+func twoThatLinger(t *testing.T, l *Library, limits transport.Limits, linger time.Duration) (
+	both []*conntest.Rank[*Transport]) {
 	t.Helper()
-	for r := range ranks {
-		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
-		guard := new(fifo.Guard)
-		guard.Begin(20 * time.Second)
-		ranks[r] = New(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: limits,
-			Guard: guard, Linger: linger}, l, Options{})
-		t.Cleanup(func() { ranks[r].Close() })
+	for i := range 2 {
+		r := &conntest.Rank[*Transport]{Config: conntest.Config(i, limits)}
+		r.Config.Guard.Begin(20 * time.Second)
+		r.Config.Linger = linger
+		r.Transport = New(r.Config, l, Options{})
+		t.Cleanup(func() { r.Transport.Close() })
 		var err error
-		addrs[r], err = ranks[r].Listen()
+		r.Addr, err = r.Transport.Listen()
 		require.NoError(t, err)
+		both = append(both, r)
 	}
-	return ranks, infos, addrs
+	return both
 }
 
 // pair is a connection from rank 0 to rank 1.
 func pair(t *testing.T, l *Library, limits transport.Limits) (send transport.SendConn, recv transport.RecvConn,
 	err error) {
 	t.Helper()
-	ranks, infos, addrs := two(t, l, limits)
-	if send, err = ranks[0].Dial(infos[1], addrs[1]); err != nil {
+	ranks := two(t, l, limits)
+	if send, err = ranks[0].Dial(ranks[1]); err != nil {
 		return nil, nil, err
 	}
-	recv, err = ranks[1].Accept(infos[0])
+	recv, err = ranks[1].Accept(ranks[0])
 	require.NoError(t, err)
 	return send, recv, nil
 }
 
 // exchange sends messages through a connection and checks each that arrives.
 func exchange(send transport.SendConn, recv transport.RecvConn, messages int) error {
-	size := func(i int) int { return i * 37 % 300 }
-	var g errgroup.Group
-	g.Go(func() error {
-		for i := range messages {
-			b, err := send.Reserve(size(i))
-			if err != nil {
-				return fmt.Errorf("message %d: %w", i, err)
-			}
-			copy(b.Bytes(), bytes.Repeat([]byte{byte(i)}, size(i)))
-			if err := send.Publish(transport.Stamp{uint64(i), 1}); err != nil {
-				return fmt.Errorf("message %d: %w", i, err)
-			}
-		}
-		return nil
-	})
-	g.Go(func() error {
-		for i := range messages {
-			b, stamp, err := recv.Next()
-			if err != nil {
-				return fmt.Errorf("message %d: %w", i, err)
-			}
-			if want := bytes.Repeat([]byte{byte(i)}, size(i)); stamp[0] != uint64(i) || !bytes.Equal(b.Bytes(), want) {
-				return fmt.Errorf("message %d: %d bytes with stamp %v arrived", i, b.Len(), stamp)
-			}
-			if err := recv.Release(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return g.Wait()
+	return conntest.Flow(send, recv, messages, func(i int) int { return i * 37 % 300 })
 }
 
 // Every version carries messages; so does a plugin whose every call is slow. Queues are deeper
@@ -183,30 +151,30 @@ func TestDevices(t *testing.T) {
 	f := newFake(t, version(11))
 	f.call(t, "device", 1, 2, hostMemory, 0, 0) // each end of a connection counts
 	l := f.load(t)
-	ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+	ranks := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
 	var sends []transport.SendConn
 	for i := range 2 {
-		send, err := ranks[0].Dial(infos[1], addrs[1])
+		send, err := ranks[0].Dial(ranks[1])
 		require.NoError(t, err)
 		require.Equal(t, i, send.(*sendConn).dev.Index)
 		sends = append(sends, send)
 	}
-	_, err := ranks[0].Dial(infos[1], addrs[1])
+	_, err := ranks[0].Dial(ranks[1])
 	require.ErrorContains(t, err, "all 2 devices have as many connections as they take")
 	require.NoError(t, sends[0].Close())
-	recv, err := ranks[1].Accept(infos[0])
+	recv, err := ranks[1].Accept(ranks[0])
 	require.NoError(t, err)
 	require.NoError(t, recv.Close())
 	require.Eventually(t, func() bool { return l.Devices[0].conns.Load() == 0 }, 20*time.Second, time.Millisecond)
-	_, err = ranks[0].Dial(infos[1], addrs[1])
+	_, err = ranks[0].Dial(ranks[1])
 	require.NoError(t, err)
 }
 
 // A peer with another plugin is an error before a connection is made.
 func TestOtherPlugin(t *testing.T) {
 	f := newFake(t, version(11))
-	ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
-	_, err := ranks[0].Dial(infos[1], bytes.Replace(addrs[1], []byte("Test"), []byte("Other"), 1))
+	ranks := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
+	_, err := ranks[0].Transport.Dial(ranks[1].Config.Self, bytes.Replace(ranks[1].Addr, []byte("Test"), []byte("Other"), 1))
 	require.ErrorContains(t, err, `dial rank 1: it uses network "Other", this rank "Test"`)
 }
 

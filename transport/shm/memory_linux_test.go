@@ -1,13 +1,11 @@
 package shm
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,36 +145,6 @@ func openFiles(t *testing.T) int {
 	files, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	return len(files)
-}
-
-// TestSilentCallers: more silent callers than the listener has places for do not keep a
-// rank out, nor fill the log.
-func TestSilentCallers(t *testing.T) {
-	var lines atomic.Int32
-	cfg := transport.Config{
-		Key: testKey, Limits: transport.Limits{SlotBytes: 64, Slots: 2},
-		Log: slog.New(slog.NewTextHandler(lineCounter{&lines}, nil)),
-	}
-	a, b := New(cfg, Options{}), New(cfg, Options{})
-	defer a.Close()
-	defer b.Close()
-	addr, err := b.Listen()
-	require.NoError(t, err)
-	for range 525 {
-		c, err := net.Dial("unix", doorOf(addr))
-		for ; errors.Is(err, unix.EAGAIN); c, err = net.Dial("unix", doorOf(addr)) {
-			runtime.Gosched() // the listener has not taken the last ones yet
-		}
-		require.NoError(t, err)
-		defer c.Close()
-	}
-	start := time.Now()
-	_, err = a.Dial(cfg.Self, addr)
-	require.NoError(t, err)
-	_, err = b.Accept(cfg.Self)
-	require.NoError(t, err)
-	require.Less(t, time.Since(start), listen.HandshakeTime*9/10)
-	require.Less(t, lines.Load(), int32(30))
 }
 
 // TestNoDescriptors: a rank that has no descriptor left for the memory returns an error,

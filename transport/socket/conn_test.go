@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
@@ -126,21 +127,10 @@ func TestDeepQueue(t *testing.T) {
 					l.Slots = 300
 				}
 				s, r := pair(t, l, o)
-				want := make([]byte, n)
-				for i := range l.Slots {
-					b, err := s.Reserve(n)
-					require.NoError(t, err)
-					payload.Fill(b.Bytes(), uint64(i))
-					require.NoError(t, s.Publish(transport.Stamp{}))
-				}
+				size := func(int) int { return n }
+				require.NoError(t, conntest.PutAll(s, 0, l.Slots, size))
 				require.NoError(t, s.Close())
-				for i := range l.Slots {
-					b, _, err := r.Next()
-					require.NoError(t, err)
-					payload.Fill(want, uint64(i))
-					require.True(t, bytes.Equal(want, b.Bytes()))
-					require.NoError(t, r.Release())
-				}
+				require.NoError(t, conntest.GetAll(r, 0, l.Slots, size))
 				_, _, err := r.Next()
 				require.ErrorIs(t, err, fifo.ErrClosed)
 			})

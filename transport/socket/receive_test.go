@@ -163,23 +163,6 @@ func TestDialUnreachable(t *testing.T) {
 	require.Less(t, time.Since(start), 10*time.Second) // real time; a dial gives up after 20 s
 }
 
-// TestDialClosed: a peer that has closed is not waited for.
-func TestDialClosed(t *testing.T) {
-	t.Parallel()
-	side := tier.Together(t)
-	defer side.Wait()
-	for _, o := range []Options{{}, {Network: "unix"}, onLoopback} {
-		side.Run(o.Network, func(t *testing.T) {
-			a, _, _ := listening(t, 2, small, o)
-			b, addr, _ := listening(t, 1, small, o)
-			require.NoError(t, b.Close())
-			_, err := a.Dial(b.cfg.Self, addr)
-			require.ErrorIs(t, err, transport.ErrClosed)
-			require.ErrorContains(t, err, "socket: dial rank 1: nobody listens there any more")
-		})
-	}
-}
-
 // TestLocal: among ranks of one host no port is open to others.
 func TestLocal(t *testing.T) {
 	for _, c := range []struct {
@@ -200,35 +183,6 @@ func TestLocal(t *testing.T) {
 		require.NoError(t, err)
 		_, err = b.Accept(a.cfg.Self)
 		require.NoError(t, err)
-	}
-}
-
-// TestCloseAfterDeadline: the deadline of an operation that is long over does not
-// keep a rank from closing in order.
-func TestCloseAfterDeadline(t *testing.T) {
-	for _, o := range []Options{{Network: "unix"}, onLoopback} {
-		for _, closer := range []string{"sender", "receiver"} {
-			s, r := pair(t, small, o)
-			guard := s.t.cfg.Guard
-			if closer == "receiver" {
-				guard = r.t.cfg.Guard
-			}
-			guard.SetDeadline(fifo.Now() - 1)
-			if closer == "sender" {
-				require.NoError(t, s.Close())
-				_, _, err := r.Next()
-				require.ErrorIs(t, err, fifo.ErrClosed)
-				continue
-			}
-			require.NoError(t, r.Close())
-			var err error
-			for err == nil { // until the kernel has heard of it
-				if _, err = s.Reserve(8); err == nil {
-					err = s.Publish(transport.Stamp{})
-				}
-			}
-			require.ErrorIs(t, err, fifo.ErrClosed)
-		}
 	}
 }
 

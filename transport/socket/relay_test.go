@@ -1,7 +1,6 @@
 package socket
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,11 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/relay"
-	"github.com/ringo-go/ringo/internal/test/payload"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -65,61 +63,39 @@ func through(t *testing.T, bad *relay.Relay, o Options, limit time.Duration, siz
 
 // exchanged sends messages from one of two transports to the other; limit is the deadline of both.
 func exchanged(t *testing.T, open func(transport.Config) transport.Transport, limit time.Duration, sizes []int) error {
-	var ranks [2]transport.Transport
-	var infos [2]transport.Info
+	var ranks [2]conntest.Rank[transport.Transport]
 	for r := range ranks {
-		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
-		guard := new(fifo.Guard)
-		guard.Begin(limit)
-		ranks[r] = open(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: large,
-			Guard: guard})
-		defer ranks[r].Close()
+		cfg := conntest.Config(r, large)
+		cfg.Guard.Begin(limit)
+		ranks[r].Transport, ranks[r].Config = open(cfg), cfg
+		defer ranks[r].Transport.Close()
 	}
-	addr, err := ranks[1].Listen()
+	var err error
+	ranks[1].Addr, err = ranks[1].Transport.Listen()
 	require.NoError(t, err)
-	send, err := ranks[0].Dial(infos[1], addr)
+	send, err := ranks[0].Dial(&ranks[1])
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)
 	}
-	recv, err := ranks[1].Accept(infos[0])
+	recv, err := ranks[1].Accept(&ranks[0])
 	if err != nil {
 		return fmt.Errorf("accept: %w", err)
 	}
-	var g errgroup.Group
-	g.Go(func() error {
-		for i, n := range sizes {
-			b, err := send.Reserve(n)
-			if err != nil {
-				return fmt.Errorf("send %d: %w", i, err)
-			}
-			payload.Fill(b.Bytes(), uint64(i))
-			if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
-				return fmt.Errorf("send %d: %w", i, err)
-			}
+	size := func(i int) int { return sizes[i] }
+	return conntest.Run(send, recv, func() error {
+		if err := conntest.PutAll(send, 0, len(sizes), size); err != nil {
+			return err
 		}
 		return send.Close()
-	})
-	g.Go(func() error {
-		for i, n := range sizes {
-			b, stamp, err := recv.Next()
-			if err != nil {
-				return fmt.Errorf("receive %d: %w", i, err)
-			}
-			want := make([]byte, n)
-			payload.Fill(want, uint64(i))
-			if stamp != (transport.Stamp{uint64(i)}) || !bytes.Equal(want, b.Bytes()) {
-				return fmt.Errorf("message %d: %d bytes arrived that were not sent, stamp %v", i, b.Len(), stamp)
-			}
-			if err := recv.Release(); err != nil {
-				return err
-			}
+	}, func() error {
+		if err := conntest.GetAll(recv, 0, len(sizes), size); err != nil {
+			return err
 		}
 		if _, _, err := recv.Next(); !errors.Is(err, transport.ErrClosed) {
 			return fmt.Errorf("after the last message: %w", err)
 		}
 		return nil
 	})
-	return g.Wait()
 }
 
 // A network that passes bytes on late and in pieces changes nothing.

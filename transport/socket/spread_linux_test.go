@@ -3,17 +3,12 @@
 package socket
 
 import (
-	"bytes"
-	"fmt"
 	"net/netip"
 	"testing"
 
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
-
-	"github.com/ringo-go/ringo/internal/test/payload"
-	"github.com/ringo-go/ringo/transport"
 )
 
 // nics are the interfaces that the transport gets: addresses of loopback.
@@ -63,38 +58,7 @@ func TestSpread(t *testing.T) {
 			}
 			require.Equal(t, test.want, got)
 			require.Equal(t, test.lines, lines(log))
-			var g errgroup.Group
-			const messages, n = 20, 100_000
-			g.Go(func() error {
-				for i := range messages {
-					slot, err := send.Reserve(n)
-					if err != nil {
-						return err
-					}
-					payload.Fill(slot.Bytes(), uint64(i))
-					if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			g.Go(func() error {
-				want := make([]byte, n)
-				for i := range messages {
-					slot, _, err := recv.Next()
-					if err != nil {
-						return err
-					}
-					if payload.Fill(want, uint64(i)); !bytes.Equal(want, slot.Bytes()) {
-						return fmt.Errorf("message %d is not what was sent", i)
-					}
-					if err := recv.Release(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			require.NoError(t, g.Wait())
+			require.NoError(t, conntest.Flow(send, recv, 20, func(int) int { return 100_000 }))
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -15,8 +16,8 @@ func Bench(b *testing.B, open Open) {
 	for _, size := range benchSizes {
 		b.Run(fmt.Sprintf("pingpong/%d", size), func(b *testing.B) {
 			r := s.ranks(b, 2, benchLimits(size))
-			send, in := connect(b, r[0], r[1])
-			out, recv := connect(b, r[1], r[0])
+			send, in := conntest.Connect(b, r[0], r[1])
+			out, recv := conntest.Connect(b, r[1], r[0])
 			done := make(chan error)
 			go func() { done <- echo(out, in) }()
 			pingPong(b, send, recv, size)
@@ -32,31 +33,23 @@ func BenchProcesses(b *testing.B, open Open) {
 	servePeer(b, open)
 	s := suite{open: open}
 	for _, spin := range []bool{true, false} {
-		for _, size := range benchSizes {
-			b.Run(fmt.Sprintf("spin=%v/pingpong/%d", spin, size), func(b *testing.B) {
-				p := s.peer(b, job{Role: "echo", Limits: benchLimits(size), Spin: spin})
-				pingPong(b, p.send, p.recv, size)
-				require.NoError(b, p.send.Close())
-				require.NoError(b, p.wait())
-			})
-		}
-		for _, size := range benchSizes {
-			b.Run(fmt.Sprintf("spin=%v/exchange/%d", spin, size), func(b *testing.B) {
-				l := benchLimits(size)
-				l.SlotBytes = size
-				p := s.peer(b, job{Role: "exchange", Limits: l, Spin: spin})
-				pingPong(b, p.send, p.recv, size)
-				require.NoError(b, p.send.Close())
-				require.NoError(b, p.wait())
-			})
-		}
-		for _, size := range benchSizes[2:] {
-			b.Run(fmt.Sprintf("spin=%v/stream/%d", spin, size), func(b *testing.B) {
-				p := s.peer(b, job{Role: "sink", Limits: benchLimits(size), Spin: spin})
-				stream(b, p.send, size)
-				require.NoError(b, p.send.Close())
-				require.NoError(b, p.wait())
-			})
+		for role, sizes := range map[string][]int{"echo": benchSizes, "exchange": benchSizes, "sink": benchSizes[2:]} {
+			for _, size := range sizes {
+				b.Run(fmt.Sprintf("spin=%v/%s/%d", spin, role, size), func(b *testing.B) {
+					j := job{Role: role, Limits: benchLimits(size), Spin: spin}
+					if role == "exchange" {
+						j.Limits.SlotBytes = size
+					}
+					p := s.peer(b, j)
+					if role == "sink" {
+						stream(b, p.send, size)
+					} else {
+						pingPong(b, p.send, p.recv, size)
+					}
+					require.NoError(b, p.send.Close())
+					require.NoError(b, p.wait())
+				})
+			}
 		}
 	}
 }

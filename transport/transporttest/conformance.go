@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -89,11 +90,11 @@ var small = transport.Limits{SlotBytes: 300, Slots: 4}
 
 // idle: making, listening and closing without a peer leaks nothing.
 func (s suite) idle(t *testing.T) {
-	tr := s.open(t, config(0, small))
+	tr := s.open(t, conntest.Config(0, small))
 	require.NotEmpty(t, tr.Name())
 	require.NoError(t, tr.Close(), "close without listen")
 
-	tr = s.open(t, config(0, small))
+	tr = s.open(t, conntest.Config(0, small))
 	_, err := tr.Listen()
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())

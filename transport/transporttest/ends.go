@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -60,7 +61,7 @@ func (s suite) closeUnblocks(side *tier.Group) {
 				}
 				side.Run(fmt.Sprintf("%s waits and %s closes after %v", waiter, closer, delay), func(t *testing.T) {
 					r := s.ranks(t, 2, small)
-					send, recv := connect(t, r[0], r[1])
+					send, recv := conntest.Connect(t, r[0], r[1])
 					var f flooder
 					wait := map[string]func() error{
 						"sender":   func() error { return f.flood(send) },
@@ -68,7 +69,7 @@ func (s suite) closeUnblocks(side *tier.Group) {
 					}[waiter]
 					closing := map[string]func() error{
 						"sender": send.Close, "receiver": recv.Close,
-						"sender's transport": r[0].Close, "receiver's transport": r[1].Close,
+						"sender's transport": r[0].Transport.Close, "receiver's transport": r[1].Transport.Close,
 					}[closer]
 					require.ErrorIs(t, unblocks(t, wait, func() {
 						time.Sleep(delay)
@@ -98,14 +99,14 @@ func (s suite) guardUnblocks(side *tier.Group) {
 		} {
 			side.Run(fmt.Sprintf("%s after %v", c.name, delay), func(t *testing.T) {
 				r := s.ranks(t, 2, small)
-				send, recv := connect(t, r[0], r[1])
+				send, recv := conntest.Connect(t, r[0], r[1])
 				require.ErrorIs(t, unblocks(t, func() error { return receive(recv) }, func() {
 					time.Sleep(delay)
-					c.end(r[1].cfg.Guard)
+					c.end(r[1].Config.Guard)
 				}), c.want)
 				require.ErrorIs(t, unblocks(t, func() error { return flood(send) }, func() {
 					time.Sleep(delay)
-					c.end(r[0].cfg.Guard)
+					c.end(r[0].Config.Guard)
 				}), c.want)
 				require.ErrorIs(t, flood(send), c.want, "a later call")
 				require.ErrorIs(t, receive(recv), c.want, "a later call")
@@ -119,21 +120,21 @@ func (s suite) guardUnblocks(side *tier.Group) {
 func (s suite) acceptUnblocks(t *testing.T) {
 	r := s.ranks(t, 2, small)
 	accept := func() error {
-		_, err := r[0].Accept(r[1].cfg.Self)
+		_, err := r[0].Accept(r[1])
 		return err
 	}
-	require.ErrorIs(t, unblocks(t, accept, func() { require.NoError(t, r[0].Close()) }), fifo.ErrClosed)
+	require.ErrorIs(t, unblocks(t, accept, func() { require.NoError(t, r[0].Transport.Close()) }), fifo.ErrClosed)
 
 	r = s.ranks(t, 2, small)
 	abort := errors.New("it was enough")
-	require.ErrorIs(t, unblocks(t, accept, func() { r[0].cfg.Guard.Abort(abort) }), abort)
+	require.ErrorIs(t, unblocks(t, accept, func() { r[0].Config.Guard.Abort(abort) }), abort)
 }
 
 // slowWaits: whoever waits for a peer calls the Guard's OnSlow soon after it is due.
 func (s suite) slowWaits(t *testing.T) {
 	r := s.ranks(t, 2, small)
 	slow := make(chan bool, 1)
-	guard := r[1].cfg.Guard
+	guard := r[1].Config.Guard
 	guard.OnSlow(10*time.Millisecond, func() { slow <- true })
 	heard := func(wait func() error, end func()) {
 		t.Helper()
@@ -147,35 +148,35 @@ func (s suite) slowWaits(t *testing.T) {
 	var send transport.SendConn
 	var recv transport.RecvConn
 	heard(func() (err error) {
-		recv, err = r[1].Accept(r[0].cfg.Self)
+		recv, err = r[1].Accept(r[0])
 		return err
 	}, func() {
 		var err error
-		send, err = r[0].Dial(r[1].cfg.Self, r[1].addr)
+		send, err = r[0].Dial(r[1])
 		require.NoError(t, err)
 	})
-	heard(func() error { return tryGet(recv, 100, 1) }, func() { put(t, send, 100, 1) })
+	heard(func() error { return conntest.Get(recv, 100, 1) }, func() { put(t, send, 100, 1) })
 }
 
 // dialClosed: a peer that has closed is not waited for, nor is one that closes after
 // it has been dialled.
 func (s suite) dialClosed(t *testing.T) {
 	r := s.ranks(t, 2, small)
-	send, _ := connect(t, r[0], r[1])
-	require.NoError(t, r[1].Close())
-	_, err := r[0].Dial(r[1].cfg.Self, r[1].addr)
+	send, _ := conntest.Connect(t, r[0], r[1])
+	require.NoError(t, r[1].Transport.Close())
+	_, err := r[0].Dial(r[1])
 	require.ErrorIs(t, err, transport.ErrClosed)
 	require.ErrorIs(t, flood(send), transport.ErrClosed)
-	_, err = r[1].Accept(r[0].cfg.Self)
+	_, err = r[1].Accept(r[0])
 	require.ErrorIs(t, err, transport.ErrClosed)
-	_, err = r[1].Dial(r[0].cfg.Self, r[0].addr)
+	_, err = r[1].Dial(r[0])
 	require.ErrorIs(t, err, transport.ErrClosed)
 
 	r = s.ranks(t, 2, small)
-	_, err = r[0].Dial(r[1].cfg.Self, r[1].addr)
+	_, err = r[0].Dial(r[1])
 	require.NoError(t, err)
-	require.NoError(t, r[0].Close())
-	recv, err := r[1].Accept(r[0].cfg.Self)
+	require.NoError(t, r[0].Transport.Close())
+	recv, err := r[1].Accept(r[0])
 	require.NoError(t, err)
 	_, _, err = recv.Next()
 	require.ErrorIs(t, err, transport.ErrClosed)
@@ -186,17 +187,17 @@ func (s suite) dialClosed(t *testing.T) {
 func (s suite) closeAfterDeadline(t *testing.T) {
 	for _, closer := range []string{"sender", "receiver"} {
 		r := s.ranks(t, 2, small)
-		send, recv := connect(t, r[0], r[1])
+		send, recv := conntest.Connect(t, r[0], r[1])
 		put(t, send, 100, 1)
 		over := fifo.Now() - 1
 		if closer == "sender" {
-			r[0].cfg.Guard.SetDeadline(over)
+			r[0].Config.Guard.SetDeadline(over)
 			require.NoError(t, send.Close())
 			get(t, recv, 100, 1)
 			require.ErrorIs(t, receive(recv), transport.ErrClosed, closer)
 			continue
 		}
-		r[1].cfg.Guard.SetDeadline(over)
+		r[1].Config.Guard.SetDeadline(over)
 		require.NoError(t, recv.Close())
 		require.ErrorIs(t, flood(send), transport.ErrClosed, closer)
 	}
@@ -205,23 +206,23 @@ func (s suite) closeAfterDeadline(t *testing.T) {
 // stranger: a caller that does not know the key is refused, and does no harm.
 func (s suite) stranger(t *testing.T) {
 	r := s.ranks(t, 2, small)
-	cfg := config(0, small)
+	cfg := conntest.Config(0, small)
 	cfg.Key = []byte("another communicator's secret...")
 	stranger := s.open(t, cfg)
 	defer stranger.Close()
 	_, err := stranger.Listen()
 	require.NoError(t, err)
-	_, err = stranger.Dial(r[1].cfg.Self, r[1].addr)
+	_, err = stranger.Dial(r[1].Config.Self, r[1].Addr)
 	require.Error(t, err, "dial with another key")
 
-	send, recv := connect(t, r[0], r[1])
+	send, recv := conntest.Connect(t, r[0], r[1])
 	put(t, send, 100, 1)
 	get(t, recv, 100, 1)
 }
 
 // reach: Reach is symmetric, and nil for two ranks of one process.
 func (s suite) reach(t *testing.T) {
-	tr := s.open(t, config(0, small))
+	tr := s.open(t, conntest.Config(0, small))
 	defer tr.Close()
 	infos := []transport.Info{
 		{Rank: 0, Host: "a", Process: "a1"}, {Rank: 1, Host: "a", Process: "a1"},

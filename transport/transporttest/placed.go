@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
@@ -101,20 +101,17 @@ func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*pla
 			ends[k][i] = &placedEnd{Slots: Slots{m, all[i].View[k*bytes:][:bytes]}}
 		}
 	}
-	var g errgroup.Group
-	g.Go(func() (err error) {
+	require.NoError(tb, conntest.Run(from.Transport, to.Transport, func() (err error) {
 		for k := 0; k < n && err == nil; k++ {
-			ends[k][0].send, err = from.Transport.(transport.Placer).DialPlaced(to.cfg.Self, to.addr, ends[k][0].Region)
+			ends[k][0].send, err = from.Transport.(transport.Placer).DialPlaced(to.Config.Self, to.Addr, ends[k][0].Region)
 		}
 		return err
-	})
-	g.Go(func() (err error) {
+	}, func() (err error) {
 		for k := 0; k < n && err == nil; k++ {
-			ends[k][1].recv, err = to.Transport.(transport.Placer).AcceptPlaced(from.cfg.Self, ends[k][1].Region)
+			ends[k][1].recv, err = to.Transport.(transport.Placer).AcceptPlaced(from.Config.Self, ends[k][1].Region)
 		}
 		return err
-	})
-	require.NoError(tb, g.Wait())
+	}))
 	return from, to, ends
 }
 
@@ -144,7 +141,7 @@ func (e *placedEnd) put(n, bytes int) error {
 	if !e.is(r, n, bytes) {
 		return fmt.Errorf("reserve gave %d bytes at %#x for %d of slot %d", r.Len(), r.Ptr(), bytes, n)
 	}
-	return e.send.Publish(stampOf(bytes, uint64(n)))
+	return e.send.Publish(conntest.Stamp(bytes, uint64(n)))
 }
 
 // get takes slot n, which has arrived.
@@ -156,7 +153,7 @@ func (e *placedEnd) get(n, bytes int) error {
 	if !e.is(r, n, r.Len()) {
 		return fmt.Errorf("next gave %d bytes at %#x, not of slot %d", r.Len(), r.Ptr(), n)
 	}
-	return verify(e.view(n)[:r.Len()], stamp, bytes, uint64(n))
+	return conntest.Verify(e.view(n)[:r.Len()], stamp, bytes, uint64(n))
 }
 
 // sizeOf is how many bytes slot n has in these tests.
@@ -168,7 +165,7 @@ func sizeOf(n int) int {
 // them, which must not change meanwhile.
 func flow(t *testing.T, from, to *placedEnd, slots, hold int) {
 	t.Helper()
-	parallel(t, func() error {
+	require.NoError(t, conntest.Run(from.send, to.recv, func() error {
 		for n := range slots {
 			if err := until("a free slot", func() bool { return from.send.Free() > 0 }); err != nil {
 				return err
@@ -189,7 +186,7 @@ func flow(t *testing.T, from, to *placedEnd, slots, hold int) {
 			}
 			for n+1-released >= hold || n+1 == slots && released < slots {
 				i := released
-				if err := verify(to.view(i)[:sizeOf(i)], stampOf(sizeOf(i), uint64(i)), sizeOf(i), uint64(i)); err != nil {
+				if err := conntest.Verify(to.view(i)[:sizeOf(i)], conntest.Stamp(sizeOf(i), uint64(i)), sizeOf(i), uint64(i)); err != nil {
 					return fmt.Errorf("held back: %w", err)
 				}
 				if err := to.recv.Release(); err != nil {
@@ -199,7 +196,7 @@ func flow(t *testing.T, from, to *placedEnd, slots, hold int) {
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // slots: sent bytes lie in the slots of the receiver, until it releases them.
@@ -243,7 +240,7 @@ func (s placedSuite) order(t *testing.T) {
 		payload.Fill(ends[k][0].view(0), uint64(1000+k))
 		_, err := ends[k][0].send.Reserve(50)
 		require.NoError(t, err)
-		require.NoError(t, ends[k][0].send.Publish(stampOf(50, uint64(1000+k))))
+		require.NoError(t, ends[k][0].send.Publish(conntest.Stamp(50, uint64(1000+k))))
 	}
 	for k := range ends {
 		require.NoError(t, until("a slot", func() bool {
@@ -252,14 +249,14 @@ func (s placedSuite) order(t *testing.T) {
 		}))
 		_, stamp, err := ends[k][1].recv.Next()
 		require.NoError(t, err)
-		require.NoError(t, verify(ends[k][1].view(0)[:50], stamp, 50, uint64(1000+k)), "connection %d", k)
+		require.NoError(t, conntest.Verify(ends[k][1].view(0)[:50], stamp, 50, uint64(1000+k)), "connection %d", k)
 	}
 }
 
 // besides: the same ranks have other connections too, placed ones the other way among them.
 func (s placedSuite) besides(t *testing.T) {
 	from, to, ends := s.pairs(t, 2)
-	send, recv := connect(t, from, to)
+	send, recv := conntest.Connect(t, from, to)
 	for n := range 50 {
 		put(t, send, 100, uint64(n))
 		get(t, recv, 100, uint64(n))
@@ -286,16 +283,16 @@ func (s placedSuite) strange(t *testing.T) {
 	bytes := placedLimits.Slots * placedLimits.SlotBytes
 	m := s.memory(t, 2*bytes)
 	p := r[0].Transport.(transport.Placer)
-	_, err := p.DialPlaced(r[1].cfg.Self, r[1].addr, m.Slice(0, bytes))
+	_, err := p.DialPlaced(r[1].Config.Self, r[1].Addr, m.Slice(0, bytes))
 	require.Error(t, err, "not registered")
-	_, err = p.AcceptPlaced(r[1].cfg.Self, m.Slice(0, bytes))
+	_, err = p.AcceptPlaced(r[1].Config.Self, m.Slice(0, bytes))
 	require.Error(t, err, "not registered")
 	release, err := p.Register(m.Memory)
 	require.NoError(t, err)
-	_, err = p.DialPlaced(r[1].cfg.Self, r[1].addr, m.Slice(0, bytes-1))
+	_, err = p.DialPlaced(r[1].Config.Self, r[1].Addr, m.Slice(0, bytes-1))
 	require.Error(t, err, "too short")
 	require.NoError(t, release())
-	_, err = p.DialPlaced(r[1].cfg.Self, r[1].addr, m.Slice(0, bytes))
+	_, err = p.DialPlaced(r[1].Config.Self, r[1].Addr, m.Slice(0, bytes))
 	require.Error(t, err, "no longer registered")
 	require.NoError(t, release(), "again")
 }
@@ -329,12 +326,12 @@ func (s placedSuite) ends(t *testing.T) {
 	}{
 		{"the sender closes", func(_, _ *rank, e [2]*placedEnd) error { return e[0].send.Close() }, nil, fifo.ErrClosed},
 		{"the receiver closes", func(_, _ *rank, e [2]*placedEnd) error { return e[1].recv.Close() }, fifo.ErrClosed, nil},
-		{"the sender's transport closes", func(a, _ *rank, _ [2]*placedEnd) error { return a.Close() }, nil, fifo.ErrClosed},
-		{"the receiver's transport closes", func(_, b *rank, _ [2]*placedEnd) error { return b.Close() },
+		{"the sender's transport closes", func(a, _ *rank, _ [2]*placedEnd) error { return a.Transport.Close() }, nil, fifo.ErrClosed},
+		{"the receiver's transport closes", func(_, b *rank, _ [2]*placedEnd) error { return b.Transport.Close() },
 			fifo.ErrClosed, nil},
 		{"abort", func(a, b *rank, _ [2]*placedEnd) error {
-			a.cfg.Guard.Abort(abort)
-			b.cfg.Guard.Abort(abort)
+			a.Config.Guard.Abort(abort)
+			b.Config.Guard.Abort(abort)
 			return nil
 		}, abort, abort},
 	} {

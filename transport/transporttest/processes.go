@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -37,21 +38,7 @@ func (s suite) remoteEcho(t *testing.T, spin bool) {
 	p := s.peer(t, job{Role: "echo", Limits: small, Spin: spin})
 	messages := s.many(2000)
 	size := func(i int) int { return rand.New(rand.NewPCG(1, uint64(i))).IntN(small.SlotBytes + 1) }
-	parallel(t, func() error {
-		for i := range messages {
-			if err := tryPut(p.send, size(i), uint64(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func() error {
-		for i := range messages {
-			if err := tryGet(p.recv, size(i), uint64(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	require.NoError(t, conntest.Flow(p.send, p.recv, messages, size))
 	require.NoError(t, p.send.Close())
 	require.NoError(t, p.wait(), "the peer's exit status")
 }
@@ -101,7 +88,7 @@ type job struct {
 
 // peer is a second process, connected both ways.
 type peer struct {
-	rank
+	transport.Transport
 	cmd  *exec.Cmd
 	send transport.SendConn
 	recv transport.RecvConn
@@ -113,9 +100,9 @@ func (p *peer) wait() error { return p.end() }
 
 // peer starts a process that does j.
 func (s suite) peer(tb testing.TB, j job) *peer {
-	cfg := config(0, j.Limits)
+	cfg := conntest.Config(0, j.Limits)
 	cfg.Spin = j.Spin
-	p := &peer{rank: rank{Transport: s.open(tb, cfg), cfg: cfg}}
+	p := &peer{Transport: s.open(tb, cfg)}
 	tb.Cleanup(func() { require.NoError(tb, p.Close()) })
 	addr, err := p.Listen()
 	require.NoError(tb, err)
@@ -193,7 +180,7 @@ func serve(tb testing.TB, open Open) error {
 	if err := json.NewDecoder(jobs).Decode(&j); err != nil {
 		return err
 	}
-	cfg := config(1, j.Limits)
+	cfg := conntest.Config(1, j.Limits)
 	cfg.Self.Process, cfg.Spin = "peer", j.Spin
 	cfg.Guard.SetDeadline(fifo.Now() + int64(time.Minute)) // the parent may have died
 	tr := open(tb, cfg)
@@ -223,7 +210,7 @@ func serve(tb testing.TB, open Open) error {
 		return exchange(send, recv, j.Limits.SlotBytes)
 	case "last words":
 		for i := range j.Limits.Slots {
-			if err := tryPut(send, 100, uint64(i)); err != nil {
+			if err := conntest.Put(send, 100, uint64(i)); err != nil {
 				return err
 			}
 		}

@@ -1,11 +1,7 @@
 package transporttest
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -14,121 +10,33 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/test/payload"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/transport"
 )
 
-// rank is one member of a communicator under test.
-type rank struct {
-	transport.Transport
-	cfg  transport.Config
-	addr []byte
-}
-
-func config(r int, l transport.Limits) transport.Config {
-	return transport.Config{
-		Self:   transport.Info{Rank: r, Host: "host", Process: "process"},
-		Key:    []byte("a secret of thirty-two bytes: ok"),
-		Limits: l,
-		Guard:  new(fifo.Guard),
-		Log:    slog.New(slog.DiscardHandler),
-	}
-}
+// A rank is one member of a communicator under test.
+type rank = conntest.Rank[transport.Transport]
 
 // ranks are n listening ranks of one process.
 func (s suite) ranks(tb testing.TB, n int, l transport.Limits) []*rank {
-	var all []*rank
-	for i := range n {
-		cfg := config(i, l)
-		r := &rank{Transport: s.open(tb, cfg), cfg: cfg}
-		tb.Cleanup(func() { require.NoError(tb, r.Close()) })
-		var err error
-		r.addr, err = r.Listen()
-		require.NoError(tb, err)
-		all = append(all, r)
-	}
-	return all
-}
-
-// connect makes a connection from a to b.
-func connect(tb testing.TB, a, b *rank) (send transport.SendConn, recv transport.RecvConn) {
-	tb.Helper()
-	var g errgroup.Group
-	g.Go(func() (err error) {
-		send, err = a.Dial(b.cfg.Self, b.addr)
-		return err
-	})
-	g.Go(func() (err error) {
-		recv, err = b.Accept(a.cfg.Self)
-		return err
-	})
-	require.NoError(tb, g.Wait())
-	return send, recv
+	return conntest.Ranks(tb, n, l, func(cfg transport.Config) transport.Transport { return s.open(tb, cfg) })
 }
 
 // pair is a connection between two new ranks.
 func (s suite) pair(tb testing.TB, l transport.Limits) (transport.SendConn, transport.RecvConn) {
-	tb.Helper()
 	r := s.ranks(tb, 2, l)
-	return connect(tb, r[0], r[1])
-}
-
-func stampOf(n int, seed uint64) transport.Stamp { return transport.Stamp{seed, ^uint64(n)} }
-
-func tryPut(c transport.SendConn, n int, seed uint64) error {
-	b, err := c.Reserve(n)
-	if err != nil {
-		return err
-	}
-	if b.Len() != n {
-		return fmt.Errorf("reserve gave %d bytes, not %d", b.Len(), n)
-	}
-	payload.Fill(b.Bytes(), seed)
-	return c.Publish(stampOf(n, seed))
-}
-
-func tryGet(c transport.RecvConn, n int, seed uint64) error {
-	b, stamp, err := c.Next()
-	if err != nil {
-		return err
-	}
-	if err := verify(b.Bytes(), stamp, n, seed); err != nil {
-		return err
-	}
-	return c.Release()
-}
-
-// verify is how a message differs from the one that Fill makes of n and seed, nil if it does not.
-func verify(b []byte, stamp transport.Stamp, n int, seed uint64) error {
-	if stamp != stampOf(n, seed) {
-		return fmt.Errorf("stamp %x, not %x", stamp, stampOf(n, seed))
-	}
-	if len(b) != n {
-		return fmt.Errorf("message %d has %d bytes, not %d", seed, len(b), n)
-	}
-	want := make([]byte, n)
-	if payload.Fill(want, seed); bytes.Equal(want, b) {
-		return nil
-	}
-	for i := range b {
-		if b[i] != want[i] {
-			return fmt.Errorf("byte %d of message %d of %d bytes is %#x, not %#x", i, seed, n, b[i], want[i])
-		}
-	}
-	return errors.New("the message changes while it is read")
+	return conntest.Connect(tb, r[0], r[1])
 }
 
 func put(t *testing.T, c transport.SendConn, n int, seed uint64) {
 	t.Helper()
-	require.NoError(t, tryPut(c, n, seed))
+	require.NoError(t, conntest.Put(c, n, seed))
 }
 
 func get(t *testing.T, c transport.RecvConn, n int, seed uint64) {
 	t.Helper()
-	require.NoError(t, tryGet(c, n, seed))
+	require.NoError(t, conntest.Get(c, n, seed))
 }
 
 // flood sends until it cannot.
@@ -189,16 +97,6 @@ func unblocks(t *testing.T, wait func() error, end func()) error {
 		t.Fatal("the wait goes on")
 		return nil
 	}
-}
-
-// parallel runs all parties and reports the first error.
-func parallel(t *testing.T, parties ...func() error) {
-	t.Helper()
-	var g errgroup.Group
-	for _, p := range parties {
-		g.Go(p)
-	}
-	require.NoError(t, g.Wait())
 }
 
 // leaks fails the test if goroutines or descriptors are left at its end.

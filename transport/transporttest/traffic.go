@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
@@ -52,21 +54,7 @@ func (s suite) order(t *testing.T) {
 	send, recv := s.pair(t, small)
 	messages := s.many(5000)
 	size := func(i int) int { return int(rand.New(rand.NewPCG(1, uint64(i))).IntN(small.SlotBytes + 1)) }
-	parallel(t, func() error {
-		for i := range messages {
-			if err := tryPut(send, size(i), uint64(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func() error {
-		for i := range messages {
-			if err := tryGet(recv, size(i), uint64(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	require.NoError(t, conntest.Flow(send, recv, messages, size))
 }
 
 // depth: Slots messages can be sent while nobody receives.
@@ -101,7 +89,7 @@ func (s suite) backPressure(t *testing.T) {
 			}
 			ready <- i
 			payload.Fill(b.Bytes(), uint64(i))
-			if err := send.Publish(stampOf(n, uint64(i))); err != nil {
+			if err := send.Publish(conntest.Stamp(n, uint64(i))); err != nil {
 				t.Errorf("message %d: %v", i, err)
 				return
 			}
@@ -171,7 +159,7 @@ func (s suite) misuse(t *testing.T) {
 // self: a rank may be its own peer.
 func (s suite) self(t *testing.T) {
 	r := s.ranks(t, 1, small)[0]
-	send, recv := connect(t, r, r)
+	send, recv := conntest.Connect(t, r, r)
 	for i := range 3 * small.Slots {
 		put(t, send, 200, uint64(i))
 		get(t, recv, 200, uint64(i))
@@ -182,31 +170,21 @@ func (s suite) self(t *testing.T) {
 func (s suite) manyPairs(t *testing.T) {
 	messages := s.many(200)
 	ranks := s.ranks(t, 4, small)
-	var parties []func() error
+	var pairs errgroup.Group
 	for _, a := range ranks {
 		for _, b := range ranks {
 			for range 2 {
-				send, recv := connect(t, a, b)
-				seed := uint64(a.cfg.Self.Rank*16 + b.cfg.Self.Rank)
-				parties = append(parties, func() error {
-					for i := range messages {
-						if err := tryPut(send, i, seed<<32+uint64(i)); err != nil {
-							return err
-						}
-					}
-					return nil
-				}, func() error {
-					for i := range messages {
-						if err := tryGet(recv, i, seed<<32+uint64(i)); err != nil {
-							return err
-						}
-					}
-					return nil
+				send, recv := conntest.Connect(t, a, b)
+				first := 1000 * (16*a.Config.Self.Rank + b.Config.Self.Rank)
+				size := func(i int) int { return i - first }
+				pairs.Go(func() error {
+					return conntest.Run(send, recv, func() error { return conntest.PutAll(send, first, first+messages, size) },
+						func() error { return conntest.GetAll(recv, first, first+messages, size) })
 				})
 			}
 		}
 	}
-	parallel(t, parties...)
+	require.NoError(t, pairs.Wait())
 }
 
 // into: a receiver with Into moves a payload straight to the caller's memory.
@@ -221,14 +199,14 @@ func (s suite) into(t *testing.T) {
 		dst := make([]byte, n)
 		stamp, err := into.NextInto(mem.Host(dst))
 		require.NoError(t, err)
-		require.NoError(t, verify(dst, stamp, n, uint64(i)))
+		require.NoError(t, conntest.Verify(dst, stamp, n, uint64(i)))
 	}
 	put(t, send, 7, 1)
 	stamp, err := into.NextInto(mem.Host(make([]byte, 9)))
 	var length *transport.LengthError
 	require.ErrorAs(t, err, &length)
 	require.Equal(t, &transport.LengthError{Got: 7, Want: 9}, length)
-	require.Equal(t, stampOf(7, 1), stamp, "of the slot that has another length")
+	require.Equal(t, conntest.Stamp(7, 1), stamp, "of the slot that has another length")
 }
 
 // from: a sender with From sends payloads from the caller's memory, which may change
@@ -244,18 +222,18 @@ func (s suite) from(t *testing.T) {
 	require.Error(t, from.PublishFrom(mem.Host(make([]byte, limits.SlotBytes+1)), transport.Stamp{}), "more than a slot")
 	sizes := []int{0, 1, 4096, 1 << 16, limits.SlotBytes}
 	messages := s.many(200)
-	parallel(t, func() error {
+	require.NoError(t, conntest.Run(send, recv, func() error {
 		src := make([]byte, limits.SlotBytes)
 		for i := range messages {
 			n := sizes[i%len(sizes)]
 			if i%3 == 0 {
-				if err := tryPut(send, n, uint64(i)); err != nil {
+				if err := conntest.Put(send, n, uint64(i)); err != nil {
 					return err
 				}
 				continue
 			}
 			payload.Fill(src[:n], uint64(i))
-			if err := from.PublishFrom(mem.Host(src[:n]), stampOf(n, uint64(i))); err != nil {
+			if err := from.PublishFrom(mem.Host(src[:n]), conntest.Stamp(n, uint64(i))); err != nil {
 				return err
 			}
 			if err := from.Flush(); err != nil {
@@ -264,13 +242,8 @@ func (s suite) from(t *testing.T) {
 		}
 		return nil
 	}, func() error {
-		for i := range messages {
-			if err := tryGet(recv, sizes[i%len(sizes)], uint64(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+		return conntest.GetAll(recv, 0, messages, func(i int) int { return sizes[i%len(sizes)] })
+	}))
 }
 
 // allocations: a message costs none, once the path is warm.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -68,9 +69,9 @@ func TestIdleAreas(t *testing.T) {
 // memory.
 func TestAreasOfClosed(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
+	m := conntest.Ranks(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
 	connect := func() (*sendConn, *recvConn) {
-		a, b := join(t, m[0], m[1])
+		a, b := conntest.Connect(t, m[0], m[1])
 		return a.(*sendConn), b.(*recvConn)
 	}
 	finish := func(s *sendConn, r *recvConn) {

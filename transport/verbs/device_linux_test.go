@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
@@ -72,7 +73,7 @@ func testCut(t *testing.T, open func(transport.Config) transport.Transport) {
 	}
 	rails := len(strings.Split(even, ","))
 	l := transport.Limits{SlotBytes: 8192, Slots: 8}
-	s, r := pairOf(t, l, open)
+	s, r := conntest.Pair(t, l, open)
 	const messages = 600
 	go func() {
 		time.Sleep(100 * time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
@@ -19,7 +20,7 @@ import (
 
 // pair is a placed connection between two new ranks.
 func (p placement) pair(t *testing.T, o Options) (*placedSend, *placedRecv) {
-	s, r := pairOf(t, few, func(cfg transport.Config) transport.Transport { return p.open(cfg, o) })
+	s, r := conntest.Pair(t, few, func(cfg transport.Config) transport.Transport { return p.open(cfg, o) })
 	return s.(*placedSend), r.(*placedRecv)
 }
 
@@ -197,32 +198,13 @@ func TestReadBackAfterGoodbye(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Connections are accepted in the order in which they were dialled.
-func TestPlacedOrder(t *testing.T) {
-	f := rdma.NewFabric(t, "fx0")
-	m := members(t, 2, few,
-		func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })
-	var lanes [20]transport.SendConn
-	for i := range lanes {
-		var err error
-		lanes[i], err = m[0].Dial(m[1].cfg.Self, m[1].addr)
-		require.NoError(t, err)
-	}
-	for i, s := range lanes {
-		r, err := m[1].Accept(m[0].cfg.Self)
-		require.NoError(t, err)
-		require.NoError(t, sendAll(s, i, i+1, nil))
-		require.NoError(t, receiveAll(r, i, i+1))
-	}
-}
-
 // A sender has no free slots before the receiver has sent the address of its slots, and then all of
 // the queue. Slots that are published before that wait, and keep their order.
 func TestPlacedRoom(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	m := members(t, 2, few,
+	m := conntest.Ranks(t, 2, few,
 		func(cfg transport.Config) transport.Transport { return placements["host"].open(cfg, Options{Verbs: f}) })
-	end, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+	end, err := m[0].Dial(m[1])
 	require.NoError(t, err)
 	s := end.(*placedSend).sendConn
 	require.Zero(t, s.Free())
@@ -231,7 +213,7 @@ func TestPlacedRoom(t *testing.T) {
 	require.Equal(t, end.(*placedSend).chip.Ptr(), b.Ptr())
 	published := make(chan error)
 	go func() { published <- sendAll(s, 0, few.Slots, nil) }()
-	end2, err := m[1].Accept(m[0].cfg.Self)
+	end2, err := m[1].Accept(m[0])
 	require.NoError(t, err)
 	require.NoError(t, <-published)
 	require.Zero(t, s.Free())
@@ -244,7 +226,7 @@ func TestPlacedRoom(t *testing.T) {
 // Slots lie in registered memory, all of them.
 func TestPlacedNowhere(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	p := members(t, 1, few,
+	p := conntest.Ranks(t, 1, few,
 		func(cfg transport.Config) transport.Transport {
 			return placements["GPU"].open(cfg,
 				Options{Verbs: f})
@@ -274,15 +256,15 @@ func TestPlacedNowhere(t *testing.T) {
 func TestPlacedOneEnd(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
 	for _, placed := range []bool{false, true} {
-		m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+		m := conntest.Ranks(t, 2, few, func(cfg transport.Config) transport.Transport {
 			if placed == (cfg.Self.Rank == 0) {
 				return placements["GPU"].open(cfg, Options{Verbs: f})
 			}
 			return New(cfg, Options{Verbs: f})
 		})
-		s, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+		s, err := m[0].Dial(m[1])
 		require.NoError(t, err)
-		_, err = m[1].Accept(m[0].cfg.Self)
+		_, err = m[1].Accept(m[0])
 		kind := map[bool]string{false: "has its slots in its own memory", true: "has them placed in the caller's"}
 		want := fmt.Sprintf("rank 0 has dialled a connection that %s, rank 1 accepts one that %s", kind[placed],
 			kind[!placed])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -166,13 +167,13 @@ func TestAttributes(t *testing.T) {
 			f.MTUs["fx0:1"] = 5
 			expect(f, o)
 			names := []string{"fx0", "fx1"}
-			m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+			m := conntest.Ranks(t, 2, few, func(cfg transport.Config) transport.Transport {
 				own := o
 				own.Verbs, own.HCAs = f, names[cfg.Self.Rank]
 				return New(cfg, own)
 			})
-			for _, ends := range [][2]*member{{m[0], m[1]}, {m[1], m[0]}} {
-				s, r := join(t, ends[0], ends[1])
+			for _, ends := range [][2]*conntest.Rank[transport.Transport]{{m[0], m[1]}, {m[1], m[0]}} {
+				s, r := conntest.Connect(t, ends[0], ends[1])
 				sent, received := flow(s, r, 20, nil)
 				require.NoError(t, errors.Join(sent, received))
 			}
@@ -184,21 +185,21 @@ func TestAttributes(t *testing.T) {
 func TestRegistrations(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0", "fx1")
 	open := func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) }
-	holder := members(t, 1, few, open)[0] // keeps the devices open
+	holder := conntest.Ranks(t, 1, few, open)[0] // keeps the devices open
 	before := 0
 	for i := range 3 {
-		m := members(t, 2, few, open)
-		s, r := join(t, m[0], m[1])
+		m := conntest.Ranks(t, 2, few, open)
+		s, r := conntest.Connect(t, m[0], m[1])
 		sent, received := flow(s, r, 20, nil)
 		require.NoError(t, errors.Join(sent, received))
-		require.NoError(t, m[0].Close())
-		require.NoError(t, m[1].Close())
+		require.NoError(t, m[0].Transport.Close())
+		require.NoError(t, m[1].Transport.Close())
 		if i == 0 {
 			before = f.Registrations()
 		}
 	}
 	require.Equal(t, before, f.Registrations())
-	require.NoError(t, holder.Close())
+	require.NoError(t, holder.Transport.Close())
 
 	f.Refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
 	refused := open(transport.Config{Limits: few})
@@ -214,26 +215,12 @@ func TestOtherNetwork(t *testing.T) {
 	f, g := rdma.NewFabric(t, "fx0"), rdma.NewFabric(t, "fx0")
 	g.GIDs = g.GIDs[:1] // no IPv4
 	kinds := []*rdma.Fabric{f, g}
-	m := members(t, 2, few,
+	m := conntest.Ranks(t, 2, few,
 		func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: kinds[cfg.Self.Rank]}) })
-	_, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+	_, err := m[0].Dial(m[1])
 	require.ErrorContains(t, err,
 		"refused: rank 1: fx0:1 has RoCE v2 over IPv6, the peer's fx0:1 has RoCE v2 over IPv4 (NCCL_IB_HCA and "+
 			"NCCL_IB_GID_INDEX choose)")
-}
-
-// A rank with fewer ports is connected by those that both have.
-func TestFewerPorts(t *testing.T) {
-	f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
-	names := []string{"", "fx1,fx2"}
-	m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
-		return New(cfg, Options{Verbs: f, HCAs: names[cfg.Self.Rank], Rails: 3})
-	})
-	s, r := join(t, m[0], m[1])
-	require.Len(t, s.(*sendConn).rails, 2)
-	require.Len(t, r.(*recvConn).rails, 2)
-	sent, received := flow(s, r, 100, nil)
-	require.NoError(t, errors.Join(sent, received))
 }
 
 // Ranks whose usable ports differ are connected by those of the same name, for these are on one
@@ -249,13 +236,14 @@ func TestOtherPorts(t *testing.T) {
 		{[2]string{"=fx0", "=fx1,fx2"}, []string{"fx0:1 to fx1:1"}},
 		{[2]string{"=fx0,fx1", "=fx2"}, []string{"fx0:1 to fx2:1"}},
 		{[2]string{"", ""}, []string{"fx0:1 to fx0:1", "fx1:1 to fx1:1", "fx2:1 to fx2:1"}},
+		{[2]string{"", "fx1,fx2"}, []string{"fx1:1 to fx1:1", "fx2:1 to fx2:1"}}, // one has fewer
 	} {
 		t.Run(strings.Join(test.ports[:], " "), func(t *testing.T) {
 			f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
-			m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+			m := conntest.Ranks(t, 2, few, func(cfg transport.Config) transport.Transport {
 				return New(cfg, Options{Verbs: f, HCAs: test.ports[cfg.Self.Rank], Rails: 3})
 			})
-			s, r := join(t, m[0], m[1])
+			s, r := conntest.Connect(t, m[0], m[1])
 			var got []string
 			for i, x := range s.(*sendConn).rails {
 				got = append(got, x.port.String()+" to "+x.peer.Port)
@@ -331,14 +319,14 @@ func TestBadPort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := rdma.NewFabric(t, "fx0", "fx1")
-			m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
+			m := conntest.Ranks(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
 			f.Set(func() { spoil(f) })
-			s, r := join(t, m[0], m[1])
+			s, r := conntest.Connect(t, m[0], m[1])
 			sent, received := flow(s, r, 100, nil)
 			require.NoError(t, errors.Join(sent, received))
 			require.Equal(t, 1, up(s.(*sendConn).rails))
 			f.Set(func() { f.Cut["fx0:1"], f.Lost["fx1:1"], f.Cut["fx1:1"] = true, true, name == "down" })
-			_, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+			_, err := m[0].Dial(m[1])
 			require.Error(t, err)
 			t.Log(err)
 		})
@@ -444,23 +432,23 @@ func FuzzHeader(f *testing.F) {
 // Close ends a Dial that is under way.
 func TestCloseEndsDial(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	m := members(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
+	m := conntest.Ranks(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
-		_, err := m.Dial(transport.Info{Rank: 5}, []byte("192.0.2.1:9#nobody"))
+		_, err := m.Transport.Dial(transport.Info{Rank: 5}, []byte("192.0.2.1:9#nobody"))
 		if !errors.Is(err, fifo.ErrClosed) {
 			t.Error(err)
 		}
 	}()
-	require.NoError(t, m.Close())
+	require.NoError(t, m.Transport.Close())
 	<-ctx.Done()
 }
 
 // A dialler whose hello is a refusal, which only listeners send, is dropped.
 func TestRefusalOfDialler(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	m := members(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
+	m := conntest.Ranks(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
@@ -23,7 +24,7 @@ var few = transport.Limits{SlotBytes: 500, Slots: 4}
 func pairOn(t *testing.T, f *rdma.Fabric, o Options) (*sendConn, *recvConn) {
 	o.Verbs = f
 	expect(f, o)
-	s, r := pairOf(t, few, func(cfg transport.Config) transport.Transport { return New(cfg, o) })
+	s, r := conntest.Pair(t, few, func(cfg transport.Config) transport.Transport { return New(cfg, o) })
 	return s.(*sendConn), r.(*recvConn)
 }
 
@@ -373,7 +374,7 @@ func TestCloseSaysWhatIsLost(t *testing.T) {
 			f := rdma.NewFabric(t, "fx0")
 			o := Options{Verbs: f}
 			expect(f, o)
-			end, _ := pairOf(t, few, func(cfg transport.Config) transport.Transport {
+			end, _ := conntest.Pair(t, few, func(cfg transport.Config) transport.Transport {
 				cfg.Linger = x.linger
 				return New(cfg, o)
 			})
@@ -456,7 +457,7 @@ func TestLastWordsBehindOthers(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0", "fx1")
 	const messages = 64
 	l := transport.Limits{SlotBytes: 500, Slots: messages}
-	send, recv := pairOf(t, l,
+	send, recv := conntest.Pair(t, l,
 		func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f, Rails: 2}) })
 	s, r := send.(*sendConn), recv.(*recvConn)
 	require.NoError(t, r.enter()) // nobody looks at what arrives

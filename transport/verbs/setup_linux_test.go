@@ -8,10 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/rdma"
-	"github.com/ringo-go/ringo/transport"
 )
 
 // A refusing fabric fails at one of the calls by which connections are made, and carries out the others.
@@ -130,44 +129,21 @@ func TestSetupFails(t *testing.T) {
 
 // connect has two ranks connect and send a message. The transports are closed when it returns.
 func (f *refusing) connect(t *testing.T) error {
-	var ranks []*member
+	var ranks []*conntest.Rank[*Transport]
 	for r := range 2 {
-		cfg := transport.Config{
-			Self: transport.Info{Rank: r, Host: "h", Process: fmt.Sprint(r)}, Key: []byte("a secret of thirty-two bytes: ok"),
-			Limits: few, Guard: new(fifo.Guard),
-		}
-		m := &member{Transport: New(cfg, Options{Verbs: f}), cfg: cfg}
-		defer func() { require.NoError(t, m.Close()) }()
+		m := &conntest.Rank[*Transport]{Config: conntest.Config(r, few)}
+		m.Transport = New(m.Config, Options{Verbs: f})
+		defer func() { require.NoError(t, m.Transport.Close()) }()
 		var err error
-		if m.addr, err = m.Listen(); err != nil {
+		if m.Addr, err = m.Transport.Listen(); err != nil {
 			return err
 		}
 		ranks = append(ranks, m)
 	}
-	from, to := ranks[0], ranks[1]
-	var both sync.WaitGroup
-	var sent, received error
-	both.Go(func() { sent = f.send(from, to) })
-	both.Go(func() {
-		var r transport.RecvConn
-		if r, received = to.Accept(from.cfg.Self); received == nil {
-			_, _, received = r.Next()
-		}
-	})
-	both.Wait()
-	return errors.Join(sent, received)
-}
-
-// send has a rank dial another and send it a message.
-func (f *refusing) send(from, to *member) error {
-	s, err := from.Dial(to.cfg.Self, to.addr)
+	s, r, err := conntest.TryConnect(ranks[0], ranks[1])
 	if err != nil {
-		to.cfg.Guard.Abort(err) // Accept waits for nobody
 		return err
 	}
 	f.disarm()
-	if _, err = s.Reserve(0); err == nil {
-		err = s.Publish(transport.Stamp{1})
-	}
-	return err
+	return conntest.Flow(s, r, 1, func(int) int { return 0 })
 }

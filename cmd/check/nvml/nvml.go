@@ -2,8 +2,8 @@
 // health of its GPUs, for package check. Open opens the library. The package is
 // part of the command ringo; nothing here is promised to other modules.
 //
-// The trap: hardly any GPU answers everything, and old libraries lack functions. A field
-// without an answer is Unknown, or -1, and State.Unanswered lists the calls that failed.
+// The trap: hardly any GPU answers everything, and old libraries lack functions. A field without an answer is Unknown,
+// or -1.
 package nvml
 
 import (
@@ -47,7 +47,12 @@ func Open(file string) (*Library, error) {
 type Device uintptr
 
 // Driver is the version of the driver as people know it: "570.124.06".
-func (l *Library) Driver() (string, error) { return l.text("nvmlSystemGetDriverVersion") }
+func (l *Library) Driver() (string, error) {
+	b := new([80]byte) // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
+	err := l.call("nvmlSystemGetDriverVersion", addressOf(&b[0]), uintptr(len(b)))
+	text, _, _ := strings.Cut(string(b[:]), "\x00")
+	return text, err
+}
 
 // Count is how many GPUs the driver knows, whatever CUDA_VISIBLE_DEVICES says.
 func (l *Library) Count() (int, error) {
@@ -56,16 +61,9 @@ func (l *Library) Count() (int, error) {
 	return int(*n), err
 }
 
-// Index is GPU i of Count. A GPU that has fallen off the bus is an error.
-func (l *Library) Index(i int) (Device, error) {
-	d := new(Device)
-	err := l.call("nvmlDeviceGetHandleByIndex_v2", uintptr(i), addressOf(d))
-	return *d, err
-}
-
 // At is the GPU at a PCI address such as "0000:1b:00.0".
 func (l *Library) At(pci string) (Device, error) {
-	d, name := new(Device), cString(pci)
+	d, name := new(Device), append([]byte(pci), 0)
 	err := l.call("nvmlDeviceGetHandleByPciBusId_v2", addressOf(&name[0]), addressOf(d))
 	runtime.KeepAlive(name)
 	return *d, err
@@ -94,21 +92,3 @@ func (l *Library) call(name string, args ...uintptr) error {
 	}
 	return nil
 }
-
-const textBytes = 96 // NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest of those asked for
-
-// text calls a function whose last arguments are a buffer and its size.
-func (l *Library) text(name string, args ...uintptr) (string, error) {
-	b := new([textBytes]byte)
-	if err := l.call(name, append(args, addressOf(&b[0]), textBytes)...); err != nil {
-		return "", err
-	}
-	return goString(b[:]), nil
-}
-
-func goString(b []byte) string {
-	s, _, _ := strings.Cut(string(b), "\x00")
-	return s
-}
-
-func cString(s string) []byte { return append([]byte(s), 0) }

@@ -11,13 +11,5 @@ func addressOf[T any](p *T) uintptr {
 	return uintptr(unsafe.Pointer(p))
 }
 
-// The layout of nvml.h.
-var (
-	_ [68]byte = [unsafe.Sizeof(pciInfo{})]byte{}
-	_ [16]byte = [unsafe.Offsetof(pciInfo{}.domain)]byte{}
-	_ [20]byte = [unsafe.Offsetof(pciInfo{}.bus)]byte{}
-	_ [24]byte = [unsafe.Offsetof(pciInfo{}.device)]byte{}
-)
-
 // escapes is always nil, and the compiler does not know.
 var escapes chan any

@@ -42,6 +42,21 @@ func onGPUs(t *testing.T, n int) *Library {
 	return l
 }
 
+// initAll makes communicators of n ranks of this process, on the GPUs of some numbers, or on the first ones.
+func initAll(t *testing.T, l *Library, n int, gpus ...int) []uintptr {
+	t.Helper()
+	comms, err := l.InitAll(n, gpus)
+	require.NoError(t, err)
+	return comms
+}
+
+func destroy(t *testing.T, l *Library, comms ...uintptr) {
+	t.Helper()
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
 func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
 
 const (
@@ -56,8 +71,7 @@ func allReduce(data []int32) *Call {
 
 func TestGroupsOfTwoThreads(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	data := [][]int32{{1, 2}, {10, 20}}
 	mine := l.GroupStart()
 	other := l.GroupStart()
@@ -76,16 +90,13 @@ func TestGroupsOfTwoThreads(t *testing.T) {
 	require.Equal(t, [][]int32{{11, 22}, {11, 22}}, data)
 	_, err = l.GroupEnd(mine)
 	require.ErrorContains(t, err, "is no group")
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // TestCallsAllocateNothing: neither single calls nor groups allocate, once a group has been as long before.
 func TestCallsAllocateNothing(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(1, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 1)
 	call := allReduce(make([]int32, 4))
 	require.NoError(t, l.Do(0, comms[0], call))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -98,8 +109,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 
 func TestGroupThatFailedLeavesNothing(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(1, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 1)
 	data := []int32{1}
 	g := l.GroupStart()
 	wrong := allReduce(data)
@@ -107,7 +117,7 @@ func TestGroupThatFailedLeavesNothing(t *testing.T) {
 	require.NoError(t, l.Do(g, comms[0], allReduce(data)))
 	require.ErrorContains(t, l.Do(g, comms[0], wrong), "data type 99")
 	require.NoError(t, l.Do(g, comms[0], allReduce(data)))
-	_, err = l.GroupEnd(g)
+	_, err := l.GroupEnd(g)
 	require.ErrorContains(t, err, "data type 99")
 	for range 3 { // groups are used again
 		g = l.GroupStart()
@@ -121,8 +131,7 @@ func TestGroupThatFailedLeavesNothing(t *testing.T) {
 func TestLastError(t *testing.T) {
 	l := onHost()
 	require.Empty(t, l.LastError(0))
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	l.Note(errors.New("something else"))
 	require.Equal(t, "something else", l.LastError(comms[0]))
 	require.NoError(t, l.Abort(comms[1]))
@@ -137,8 +146,7 @@ func TestLastError(t *testing.T) {
 // TestGrow has two ranks become three.
 func TestGrow(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	id, err := l.GrowID(comms[1])
 	require.NoError(t, err)
 	_, err = l.Grow(0, comms[0], 2, nil, -1, nil)
@@ -159,9 +167,7 @@ func TestGrow(t *testing.T) {
 		require.Equal(t, rank, got)
 		require.NoError(t, l.Destroy(c))
 	}
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 func TestMeetingOfNCCLCommID(t *testing.T) {
@@ -196,16 +202,13 @@ func TestMeetingOfNCCLCommID(t *testing.T) {
 	require.ErrorContains(t, err, "excludes nobody")
 	shrunk, err := l.Shrink(0, first[1], []int{0}, nil, 0)
 	require.NoError(t, err)
-	for _, c := range append(slices.Concat(first[:], second[:]), shrunk) {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, append(slices.Concat(first[:], second[:]), shrunk)...)
 }
 
 // TestGPUs reduces on emulated GPUs by one thread, whose current device stays what it is.
 func TestGPUs(t *testing.T) {
 	l := onGPUs(t, 2)
-	comms, err := l.InitAll(2, []int{1, 0})
-	require.NoError(t, err)
+	comms := initAll(t, l, 2, 1, 0)
 	n, err := l.Device(comms[0])
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -366,12 +369,9 @@ func TestLog(t *testing.T) {
 	open := func(level, subsys string) string {
 		env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": level, "NCCL_DEBUG_SUBSYS": subsys, "NCCL_DEBUG_FILE": file}
 		l := with(env)
-		comms, err := l.InitAll(2, nil)
-		require.NoError(t, err)
+		comms := initAll(t, l, 2)
 		l.Note(errors.New("what is wrong"))
-		for _, c := range comms {
-			require.NoError(t, l.Destroy(c))
-		}
+		destroy(t, l, comms...)
 		host, err := os.Hostname()
 		require.NoError(t, err)
 		name := strings.NewReplacer("%h", host, "%p", fmt.Sprint(os.Getpid())).Replace(file)
@@ -406,8 +406,7 @@ func TestGPUsThatDisagree(t *testing.T) {
 		},
 	} {
 		l := onGPUs(t, 2)
-		comms, err := l.InitAll(2, nil)
-		require.NoError(t, err)
+		comms := initAll(t, l, 2)
 		var at [2]uintptr
 		require.NoError(t, all(t, l, comms, func(g, c uintptr, rank int) error {
 			d, err := l.device(rank)
@@ -435,8 +434,7 @@ func TestGPUsThatDisagree(t *testing.T) {
 // TestRecvOnGPUs: the error of a Recv of another length than its Send names the Recv.
 func TestRecvOnGPUs(t *testing.T) {
 	l := onGPUs(t, 2)
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	var at [2]uintptr
 	require.NoError(t, all(t, l, comms, func(g, c uintptr, rank int) error {
 		d, err := l.device(rank)
@@ -448,7 +446,7 @@ func TestRecvOnGPUs(t *testing.T) {
 		}
 		return l.Do(g, c, &call)
 	}))
-	var why error
+	var why, err error
 	require.Eventually(t, func() bool { _, why, err = l.AsyncError(comms[1]); return why != nil }, tier.Patience,
 		time.Millisecond)
 	require.NoError(t, err)
@@ -469,11 +467,8 @@ func TestOneGPU(t *testing.T) {
 	l := onGPUs(t, 2)
 	l.env = env{func(name string) string { return map[string]string{"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": log}[name] }}
 	for devices, want := range map[[2]int]int{{0, 1}: 0, {1, 1}: 1} {
-		comms, err := l.InitAll(2, devices[:])
-		require.NoError(t, err)
-		for _, c := range comms {
-			require.NoError(t, l.Destroy(c))
-		}
+		comms := initAll(t, l, 2, devices[:]...)
+		destroy(t, l, comms...)
 		l.closing.Wait()
 		for _, file := range []string{report, log} {
 			said, err := os.ReadFile(file)

@@ -86,8 +86,7 @@ func all(t *testing.T, l *Library, comms []uintptr, f func(g, c uintptr, rank in
 // TestDerived: communicators made by Shrink and Split, and a rank in no part.
 func TestDerived(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(4, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 4)
 	works := func(comms ...uintptr) {
 		t.Helper()
 		data := make([][]int32, len(comms))
@@ -103,9 +102,7 @@ func TestDerived(t *testing.T) {
 		for _, d := range data {
 			require.Equal(t, []int32{1<<len(comms) - 1}, d)
 		}
-		for _, c := range comms {
-			require.NoError(t, l.Destroy(c))
-		}
+		destroy(t, l, comms...)
 	}
 	for _, exclude := range [][]int{{1}, {0, 2}, {3, 3}, {0, 1, 2}} {
 		out := map[int]bool{}
@@ -143,7 +140,7 @@ func TestDerived(t *testing.T) {
 		return second(l.Grow(g, c, 5, nil, -1, nil))
 	}), "no rank gave the unique ID of ncclCommGetUniqueId")
 	require.NoError(t, l.Finalize(0, comms[3]))
-	_, err = l.Shrink(0, comms[3], []int{0}, nil, 0)
+	_, err := l.Shrink(0, comms[3], []int{0}, nil, 0)
 	require.ErrorIs(t, err, errFinalized)
 	refused(t, l.Finalize(0, comms[3]), InvalidArgument, errFinalized.Error())
 	refused(t, l.Suspend(0, comms[3], suspendMemory), InvalidArgument, errFinalized.Error())
@@ -166,8 +163,7 @@ func TestDerived(t *testing.T) {
 // TestRevoked: a communicator that was revoked takes no calls, and others are made from it, of all ranks or of some.
 func TestRevoked(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(3, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 3)
 	for _, c := range comms {
 		require.NoError(t, l.Revoke(c, 0))
 	}
@@ -206,10 +202,8 @@ func TestRevoked(t *testing.T) {
 		made(comms, func(g, c uintptr, i int) (uintptr, error) { return l.Split(g, c, -i%2, 0, nil) })
 		made(comms[:2], func(g, c uintptr, _ int) (uintptr, error) { return l.Shrink(g, c, []int{2}, nil, 0) })
 	}
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
-	comms, err = l.InitAll(2, nil) // of which one rank alone revokes
+	destroy(t, l, comms...)
+	comms, err := l.InitAll(2, nil) // of which one rank alone revokes
 	require.NoError(t, err)
 	require.NoError(t, l.Revoke(comms[0], 0))
 	made(comms, func(g, c uintptr, i int) (uintptr, error) { return l.Split(g, c, 0, -i, nil) })
@@ -227,8 +221,7 @@ func TestRevoked(t *testing.T) {
 // TestEmptyCollectives: a collective of no elements is checked and thrown away, so that a rank may leave it out.
 func TestEmptyCollectives(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather,
 		ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter} {
 		empty := &Call{Kind: kind, Type: int32Type, Op: sumOp}
@@ -246,9 +239,7 @@ func TestEmptyCollectives(t *testing.T) {
 		require.NoError(t, all(t, l, comms, func(g, c uintptr, i int) error { return l.Do(g, c, allReduce(data[i])) }), kind)
 		require.Equal(t, [][]int32{{3}, {3}}, data, kind)
 	}
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // TestSidedGroups: a group sends its one-sided messages before it waits, whatever the order of the calls.
@@ -264,16 +255,13 @@ func TestSidedGroups(t *testing.T) {
 	_, err := l.GroupEnd(g)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, memory[1][2])
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // One-sided messages between GPUs, by windows of their memory.
 func TestSignalsOnGPUs(t *testing.T) {
 	l := onGPUs(t, 2)
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	require.ErrorIs(t, l.PutSignal(0, comms[0], &Put{Peer: 1}), errNoWindow)
 	require.ErrorIs(t, l.WaitSignal(0, comms[0], []Arrival{{Peer: 1, Count: 1}}, 0), errNoWindow)
 	var at, windows [2]uintptr

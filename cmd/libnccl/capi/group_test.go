@@ -144,8 +144,7 @@ func TestGroupKeepsErrors(t *testing.T) {
 	l := onHost()
 	id, err := l.UniqueID()
 	require.NoError(t, err)
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	for name, call := range map[string]func(g uintptr) error{
 		"InitRank":       func(g uintptr) error { _, err := l.InitRank(g, 2, 5, []bootstrap.ID{id}, nil); return err },
 		"Split":          func(g uintptr) error { _, err := l.Split(g, 77, 0, 0, nil); return err },
@@ -160,17 +159,14 @@ func TestGroupKeepsErrors(t *testing.T) {
 		_, err = l.GroupEnd(g)
 		require.Equal(t, said, err, name)
 	}
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // TestSplitInARow has ranks of a communicator that blocks make several that do not, and use it straight
 // afterwards: the order is the same on all ranks.
 func TestSplitInARow(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	var children [2][6]uintptr
 	data := [][]int32{{1}, {10}}
 	errs := make(chan error, len(comms))
@@ -209,9 +205,7 @@ func TestSplitInARow(t *testing.T) {
 		}
 		require.Equal(t, [][]int32{{3}, {3}}, data)
 	}
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // The null handle is no error where a communicator ends, and one whose peers do not come is given up at once.
@@ -232,8 +226,7 @@ func TestSplitWithConfig(t *testing.T) {
 	var err error
 	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
 	require.NoError(t, err)
-	comms, err := l.InitAll(2, []int{1, 0})
-	require.NoError(t, err)
+	comms := initAll(t, l, 2, 1, 0)
 	split := func(given *Config) (parts [2]uintptr, err error) {
 		g := l.GroupStart()
 		for i, c := range comms {
@@ -260,8 +253,7 @@ func TestSplitWithConfig(t *testing.T) {
 // TestAnswersAsNCCL: arguments without effect, given twice, or given in part have NCCL's results.
 func TestAnswersAsNCCL(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	none, err := l.WindowRegister(0, comms[0], 0, 64)
 	require.NoError(t, err)
 	require.Zero(t, none)
@@ -278,7 +270,5 @@ func TestAnswersAsNCCL(t *testing.T) {
 	require.Equal(t, InvalidUsage, ResultOf(err), "%v", err)
 	require.NoError(t, l.Finalize(0, comms[0]))
 	require.Equal(t, InvalidArgument, ResultOf(l.Finalize(0, comms[0])))
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }

@@ -49,8 +49,7 @@ func TestWrongVariables(t *testing.T) {
 	level := "foo" + rand.Text() // a process says each once
 	env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": level, "NCCL_DEBUG_FILE": file, "NCCL_COMM_BLOCKING": "2"}
 	l := with(env)
-	comms, err := l.InitAll(1, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 1)
 	id, err := l.UniqueID()
 	require.NoError(t, err)
 	h, err := l.InitRank(0, 1, 0, []bootstrap.ID{id}, inBackground)
@@ -115,8 +114,7 @@ func TestFailureIsSaid(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "log")
 		env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": level, "NCCL_DEBUG_FILE": file, "NCCL_RAS_ENABLE": "0"}
 		l := with(env)
-		comms, err := l.InitAll(3, nil)
-		require.NoError(t, err)
+		comms := initAll(t, l, 3)
 		require.NoError(t, l.Destroy(comms[1]))
 		for _, c := range []uintptr{comms[0], comms[2], comms[0]} {
 			require.ErrorIs(t, l.Do(0, c, allReduce([]int32{1})), ringo.ErrLeft)
@@ -160,8 +158,7 @@ func TestSettingsOfNow(t *testing.T) {
 	l := with(env)
 	timeout := func(want string) {
 		t.Helper()
-		comms, err := l.InitAll(1, nil)
-		require.NoError(t, err)
+		comms := initAll(t, l, 1)
 		c, err := l.comms.get(comms[0])
 		require.NoError(t, err)
 		require.Equal(t, want, c.config.Timeout.String())

@@ -13,8 +13,7 @@ import (
 // communicators live, and no handle outlives them.
 func TestFreedWindows(t *testing.T) {
 	l := onGPUs(t, 2)
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	none, err := l.MemAlloc(0)
 	require.NoError(t, err, "as cudaMalloc has it")
 	require.Zero(t, none)
@@ -65,8 +64,7 @@ func TestFreedWindows(t *testing.T) {
 // Memory that is freed meanwhile is freed when they are closed.
 func TestFreedWhileClosing(t *testing.T) {
 	l := onGPUs(t, 2)
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	var at [2]uintptr
 	g := l.GroupStart()
 	for i, c := range comms {
@@ -79,7 +77,7 @@ func TestFreedWhileClosing(t *testing.T) {
 		_, err = l.WindowRegister(g, c, at[i], 2<<20)
 		require.NoError(t, err)
 	}
-	_, err = l.GroupEnd(g)
+	_, err := l.GroupEnd(g)
 	require.NoError(t, err)
 	first, err := l.comms.get(comms[0])
 	require.NoError(t, err)
@@ -105,8 +103,7 @@ func TestFreedWhileClosing(t *testing.T) {
 func TestWindowNamesItself(t *testing.T) {
 	for name, l := range map[string]*Library{"host": onHost(), "GPUs": onGPUs(t, 2)} {
 		t.Run(name, func(t *testing.T) {
-			comms, err := l.InitAll(2, nil)
-			require.NoError(t, err)
+			comms := initAll(t, l, 2)
 			require.NoError(t, l.Destroy(comms[1]))
 			var at uintptr
 			alloc := func() (err error) {
@@ -120,7 +117,7 @@ func TestWindowNamesItself(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, d.With(alloc))
 			}
-			_, err = l.WindowRegister(0, comms[0], at, windowAlign)
+			_, err := l.WindowRegister(0, comms[0], at, windowAlign)
 			require.ErrorIs(t, err, ringo.ErrLeft)
 			require.Regexp(t, "^ncclCommWindowRegister: rank 0 on .*rank 1 has ", err.Error())
 			var e *ringo.Error

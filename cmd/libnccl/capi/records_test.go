@@ -16,8 +16,7 @@ import (
 func TestResources(t *testing.T) {
 	const ranks, n = 2, 4096
 	l := onGPUs(t, ranks)
-	comms, err := l.InitAll(ranks, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, ranks)
 	each := func(f func(rank int, comm uintptr)) {
 		var wg sync.WaitGroup
 		for rank, c := range comms {
@@ -56,15 +55,13 @@ func TestResources(t *testing.T) {
 		require.NoError(t, l.Resource(g, c, n, func(x Resource) { in[rank] = x }))
 		require.Zero(t, in[rank].Window)
 	}
-	_, err = l.GroupEnd(g)
+	_, err := l.GroupEnd(g)
 	require.NoError(t, err)
 	for rank, c := range comms {
 		require.NoError(t, l.EndResource(c, in[rank].Window))
 	}
 
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 	l.closing.Wait()
 	require.Empty(t, l.memory)
 	require.Empty(t, *l.numbers.Load())

@@ -40,8 +40,7 @@ func TestVersions(t *testing.T) {
 // TestNone: calls with handles that no communicator, window or group has are refused.
 func TestNone(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	at, err := l.MemAlloc(4096)
 	require.NoError(t, err)
 	for _, none := range []uintptr{0, 99} {
@@ -105,9 +104,7 @@ func TestNone(t *testing.T) {
 	require.NoError(t, l.Finalize(0, 0), "as NCCL has it")
 	require.NoError(t, l.Revoke(0, 9), "as NCCL has it")
 	require.NoError(t, l.Deregister(comms[0], 0), "of a registration without effect")
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -115,8 +112,7 @@ func second[T any](_ T, err error) error { return err }
 // Arguments that are out of their range.
 func TestArguments(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	pair, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	id, err := l.UniqueID()
@@ -211,9 +207,7 @@ func TestArguments(t *testing.T) {
 	where, err := l.WindowAt(c, registered)
 	require.NoError(t, err)
 	require.Equal(t, at, where)
-	for _, c := range append(comms, pair...) {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, append(comms, pair...)...)
 	require.NoError(t, l.MemFree(at))
 	require.Error(t, l.MemFree(at))
 }
@@ -240,8 +234,7 @@ func TestPutParameter(t *testing.T) {
 // destroyed one.
 func TestOperators(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(1, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 1)
 	c := comms[0]
 	scalar, err := l.MemAlloc(8)
 	require.NoError(t, err)
@@ -281,8 +274,7 @@ func TestOperators(t *testing.T) {
 // A group that is simulated is not carried out; the longest of its communicators counts.
 func TestSimulate(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	lone, err := l.InitAll(1, nil)
 	require.NoError(t, err)
 	at, err := l.MemAlloc(64)
@@ -342,16 +334,13 @@ func TestSimulate(t *testing.T) {
 	_, err = l.GroupSimulateEnd(g, at)
 	require.ErrorContains(t, err, "data type 99")
 	require.EqualValues(t, -1, info.estimatedTime)
-	for _, c := range append(comms, lone...) {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, append(comms, lone...)...)
 }
 
 // TestReachAndMemory: ranks reach each other's windows, and Suspend gives back memory until Resume.
 func TestReachAndMemory(t *testing.T) {
 	l := onGPUs(t, 2)
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	var at, windows [2]uintptr
 	g := l.GroupStart()
 	for i, c := range comms {
@@ -361,7 +350,7 @@ func TestReachAndMemory(t *testing.T) {
 		windows[i], err = l.WindowRegister(g, c, at[i], 4096)
 		require.NoError(t, err)
 	}
-	_, err = l.GroupEnd(g)
+	_, err := l.GroupEnd(g)
 	require.NoError(t, err)
 	reachable := func(p uintptr, err error) uint64 {
 		require.NoError(t, err)
@@ -454,8 +443,7 @@ func TestReachAndMemory(t *testing.T) {
 // TestWrongInGroup: the end of a group reports the error of a wrong call in it.
 func TestWrongInGroup(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	c := comms[0]
 	for says, call := range map[string]func(g uintptr) error{
 		"data type 99 is not in 0…11": func(g uintptr) error {
@@ -494,10 +482,8 @@ func TestWrongInGroup(t *testing.T) {
 		g := l.GroupStart()
 		first := call(g)
 		require.Error(t, first, says)
-		_, err = l.GroupEnd(g)
+		_, err := l.GroupEnd(g)
 		require.Equal(t, first, err, says)
 	}
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }

@@ -35,35 +35,30 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 	if flags&shrinkAbort != 0 { // NCCL ignores other bits
 		parent.abort(ring, errShrink)
 	}
-	join := func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
-		id, err := l.tell(ring, stay, rank)
-		if err != nil {
-			return nil, err
-		}
-		c.meetAgain(at(id))
-		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
-		return l.join(ctx, cfg)
-	}
+	meet, join := meeting(func() (bootstrap.ID, error) { return l.tell(ring, stay, rank) }), l.join
 	if why := ring.Failure(); why != nil {
 		for _, r := range gone(why) {
 			if slices.Contains(stay, r) { // all would wait for this rank
 				return 0, fmt.Errorf("ncclCommShrink: rank %d is to stay, and will not come: exclude it: %w", r, why)
 			}
 		}
-		meet := parent.afterFailure(exclude)
-		join = func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+		meet = parent.afterFailure(exclude)
+		join = func(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
+			return l.joinAgain(ctx, cfg, stay[0])
+		}
+	} else if parent.usable.Load() == nil {
+		return 0, parent.whyUnusable()
+	}
+	return l.derive(group, parent, given, false,
+		func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 			id, err := meet()
 			if err != nil {
 				return nil, err
 			}
 			c.meetAgain(at(id))
 			cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
-			return l.joinAgain(ctx, cfg, stay[0])
-		}
-	} else if parent.usable.Load() == nil {
-		return 0, parent.whyUnusable()
-	}
-	return l.derive(group, parent, given, false, join)
+			return join(ctx, cfg)
+		})
 }
 
 // joinAgain is join after a failure; the first rank serves, which is rank first of the communicator that failed.

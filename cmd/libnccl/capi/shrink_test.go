@@ -17,8 +17,7 @@ import (
 func TestShrinkOnAnotherHost(t *testing.T) {
 	t.Parallel()
 	l := onHost()
-	comms, err := l.InitAll(3, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 3)
 	elsewhere, err := bootstrap.IDFor("192.0.2.1:4000", "secret") // an address for documentation, nobody's
 	require.NoError(t, err)
 	c, err := l.comms.get(comms[1])
@@ -28,17 +27,14 @@ func TestShrinkOnAnotherHost(t *testing.T) {
 	require.ErrorContains(t, err, "192.0.2.1:4000 is no address of this host")
 	require.ErrorContains(t, err, "rank 1 has to serve there")
 	require.ErrorContains(t, err, "new ncclGetUniqueId")
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // TestShrinkWithTheDead: a rank that is to stay although it has died or left is named at once, instead of waited for.
 func TestShrinkWithTheDead(t *testing.T) {
 	t.Parallel()
 	l := onHost()
-	comms, err := l.InitAll(4, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 4)
 	here, err := bootstrap.IDFor("127.0.0.1:1", "secret") // without it they would have nowhere to meet
 	require.NoError(t, err)
 	c, err := l.comms.get(comms[0])
@@ -72,8 +68,7 @@ func TestShrinkWithTheDead(t *testing.T) {
 func TestShrinkWhileOneLeaves(t *testing.T) {
 	t.Parallel()
 	l := onHost()
-	comms, err := l.InitAll(3, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 3)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := l.Shrink(0, comms[0], []int{2}, nil, 0)
@@ -81,8 +76,7 @@ func TestShrinkWhileOneLeaves(t *testing.T) {
 	}()
 	time.Sleep(20 * time.Millisecond) // the first waits, or will
 	require.NoError(t, l.Destroy(comms[1]))
-	within(t, func() { err = <-failed })
-	require.ErrorIs(t, err, ringo.ErrLeft)
+	within(t, func() { require.ErrorIs(t, <-failed, ringo.ErrLeft) })
 	require.NoError(t, l.Destroy(comms[0]))
 	require.NoError(t, l.Destroy(comms[2]))
 }
@@ -90,13 +84,10 @@ func TestShrinkWhileOneLeaves(t *testing.T) {
 // TestShrinkOfFinalized: Shrink of a finalized communicator is an error and returns no handle.
 func TestShrinkOfFinalized(t *testing.T) {
 	l := onHost()
-	comms, err := l.InitAll(2, nil)
-	require.NoError(t, err)
+	comms := initAll(t, l, 2)
 	require.NoError(t, all(t, l, comms, func(g, c uintptr, _ int) error { return l.Finalize(g, c) }))
 	h, err := l.Shrink(0, comms[0], []int{1}, nil, 0)
 	require.ErrorIs(t, err, errFinalized)
 	require.Zero(t, h)
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }

@@ -17,8 +17,7 @@ func pairWithWindows(t *testing.T, l *Library) (comms []uintptr, memory [][]int3
 
 func withWindows(t *testing.T, l *Library, n int) (comms []uintptr, memory [][]int32, wins []uintptr) {
 	memory, wins = make([][]int32, n), make([]uintptr, n)
-	comms, err := l.InitAll(n, nil)
-	require.NoError(t, err)
+	comms = initAll(t, l, n)
 	g := l.GroupStart()
 	for r, c := range comms {
 		require.ErrorContains(t, l.PutSignal(0, c, &Put{Peer: (r + 1) % n}), "signals need a window")
@@ -29,7 +28,7 @@ func withWindows(t *testing.T, l *Library, n int) (comms []uintptr, memory [][]i
 		wins[r], err = l.WindowRegister(g, c, at, 4096)
 		require.NoError(t, err)
 	}
-	_, err = l.GroupEnd(g)
+	_, err := l.GroupEnd(g)
 	require.NoError(t, err)
 	return comms, memory, wins
 }
@@ -62,9 +61,7 @@ func TestSignalsOnHost(t *testing.T) {
 	require.ErrorContains(t, l.PutSignal(0, comms[0], put([]int32{1}, 1, wins[0], 4093)),
 		"at 4093 of a window of 4096 bytes")
 	require.ErrorContains(t, l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Context: 1}}, 0), "have to be 0")
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // TestSignalThatNeverComes: a wait ends with the peer and with its own communicator.
@@ -101,9 +98,7 @@ func TestSignalThatIsLate(t *testing.T) {
 	err := l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Peer: 1}}, 0)
 	require.ErrorIs(t, err, ringo.ErrTimeout)
 	require.ErrorContains(t, err, "signals of rank 1: 0 of 1 have come")
-	for _, c := range comms {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, comms...)
 }
 
 // TestSignalsEndWithTheCommunicator: a wait for one peer ends when another rank ends the communicator.
@@ -126,8 +121,7 @@ func TestSignalsEndWithTheCommunicator(t *testing.T) {
 func TestSignalsByAnyWindow(t *testing.T) {
 	l := onGPUs(t, 2)
 	registered := func(n int) (comms []uintptr, w *window) {
-		comms, err := l.InitAll(n, nil)
-		require.NoError(t, err)
+		comms = initAll(t, l, n)
 		g := l.GroupStart()
 		wins := make([]uintptr, n)
 		for i, c := range comms {
@@ -141,7 +135,7 @@ func TestSignalsByAnyWindow(t *testing.T) {
 			wins[i], err = l.WindowRegister(g, c, at, 4096)
 			require.NoError(t, err)
 		}
-		_, err = l.GroupEnd(g)
+		_, err := l.GroupEnd(g)
 		require.NoError(t, err)
 		w, err = l.window(wins[0])
 		require.NoError(t, err)
@@ -160,7 +154,5 @@ func TestSignalsByAnyWindow(t *testing.T) {
 	require.Same(t, none.ring, any, "its error says why")
 	_, err = new(comm).anyWindow()
 	require.ErrorIs(t, err, errNoWindow)
-	for _, c := range append(lone, pair...) {
-		require.NoError(t, l.Destroy(c))
-	}
+	destroy(t, l, append(lone, pair...)...)
 }

@@ -108,8 +108,7 @@ func TestAbortAgainstGroups(t *testing.T) {
 	t.Parallel()
 	for round := range tier.Count(15, 60) {
 		l := onHost()
-		comms, err := l.InitAll(2, nil)
-		require.NoError(t, err)
+		comms := initAll(t, l, 2)
 		fallen := make(chan struct{})
 		go func() {
 			defer close(fallen)
@@ -119,7 +118,7 @@ func TestAbortAgainstGroups(t *testing.T) {
 			}
 		}()
 		var parts []uintptr
-		for err = error(nil); err == nil; {
+		for err := error(nil); err == nil; {
 			g := l.GroupStart()
 			for i, c := range comms {
 				part, e := l.Split(g, c, 0, i, inBackground)

@@ -9,7 +9,7 @@ import (
 // Approximate instructions give the exact result, rounded to the nearest: within the error that the manual allows each
 // of them, but for the last bits not a GPU's. Where an H100 shows how it comes to its results, they follow it.
 //
-// Source: PTX ISA 8.8, sections 9.7.3 and 9.7.4; testdata/approx.txt, by scripts/approx.
+// Source: PTX ISA 8.8, sections 9.7.3 and 9.7.4; testdata/approx.txt, recorded on an H100.
 
 // approximations are the exact functions, by operation.
 var approximations = map[string]func(x float64) float64{

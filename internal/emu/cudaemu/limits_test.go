@@ -45,7 +45,7 @@ const heaps = `.version 7.0
 }
 `
 
-// Limits are rounded and refused as by an H100, see scripts/approx.
+// Limits are rounded and refused as by an H100.
 func TestContextLimits(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	for _, c := range []struct {

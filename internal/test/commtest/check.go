@@ -30,15 +30,37 @@ func Arenas(t *testing.T, comms []*ringo.Comm, n int) []mem.Region {
 func TryOnDevice(t *testing.T, comms []*ringo.Comm, room []mem.Region, call ringo.Call, inPlace bool, shift int,
 	streams ...gpu.Stream) {
 	t.Helper()
-	stream := func(r int) gpu.Stream {
-		if len(streams) > 0 {
-			return streams[r]
-		}
-		return call.Stream
-	}
+	try(t, comms, call, inPlace, shift*call.Type.Size(), func(r, _ int) mem.Region { return room[r] },
+		func(calls []ringo.Call) {
+			for r, c := range comms {
+				if len(streams) > 0 {
+					calls[r].Stream = streams[r]
+				}
+				require.NoError(t, c.Do(&calls[r]))
+			}
+			for r, c := range comms {
+				require.NoError(t, c.Synchronize(calls[r].Stream))
+			}
+		})
+}
+
+// Try makes one collective on all ranks, in or out of place, with buffers of the host that are shift bytes off, and
+// compares them and the memory around them.
+func Try(t *testing.T, comms []*ringo.Comm, call ringo.Call, inPlace bool, shift int) {
+	t.Helper()
+	try(t, comms, call, inPlace, shift, func(_, n int) mem.Region { return mem.Host(make([]byte, n)) },
+		func(calls []ringo.Call) {
+			NoErrors(t, Each(comms, func(c *ringo.Comm) error { return c.Do(&calls[c.Rank()]) }))
+		})
+}
+
+// try is Try in the memory that room makes for each rank, by calls that run makes.
+func try(t *testing.T, comms []*ringo.Comm, call ringo.Call, inPlace bool, shift int, room func(r, n int) mem.Region,
+	run func(calls []ringo.Call)) {
+	t.Helper()
 	n, size := len(comms), call.Type.Size()
-	ins, images := make([][]byte, n), make([][]byte, n)
-	outAt := make([]int, n)
+	ins, images, calls := make([][]byte, n), make([][]byte, n), make([]ringo.Call, n)
+	rooms, outAt := make([]mem.Region, n), make([]int, n)
 	for r, c := range comms {
 		in, out := call.Shape(r, n)
 		full := in
@@ -46,8 +68,8 @@ func TryOnDevice(t *testing.T, comms []*ringo.Comm, room []mem.Region, call ring
 			full, _ = call.Shape(call.Root, n)
 		}
 		ins[r] = data(call.Type, call.Op.Kind, r, full, 7)
-		inAt := 512 + shift*size
-		outAt[r] = 1024 + (max(in, out)*size+15)/16*16 + shift*size
+		inAt := 512 + shift
+		outAt[r] = 1024 + (max(in, out)*size+15)/16*16 + shift
 		if inPlace {
 			share := r * call.Count * size
 			outAt[r] = inAt
@@ -64,18 +86,23 @@ func TryOnDevice(t *testing.T, comms []*ringo.Comm, room []mem.Region, call ring
 		}
 		images[r] = bytes.Repeat([]byte{0xa5}, max(inAt+in*size, outAt[r]+out*size)+512)
 		copy(images[r][inAt:], ins[r][:in*size])
-		require.NoError(t, c.Device().Write(room[r], images[r]))
-		mine := call
-		mine.Stream = stream(r)
-		mine.In, mine.Out = room[r].Slice(inAt, in*size), room[r].Slice(outAt[r], out*size)
-		require.NoError(t, c.Do(&mine))
+		if rooms[r] = room(r, len(images[r])); rooms[r].IsHost() {
+			copy(rooms[r].Bytes(), images[r])
+		} else {
+			require.NoError(t, c.Device().Write(rooms[r], images[r]))
+		}
+		calls[r] = call
+		calls[r].In, calls[r].Out = rooms[r].Slice(inAt, in*size), rooms[r].Slice(outAt[r], out*size)
 	}
+	run(calls)
 	for r, c := range comms {
-		require.NoError(t, c.Synchronize(stream(r)))
-		want := oracle(t, &call, ins, r)
+		want, got := oracle(t, &call, ins, r), make([]byte, len(images[r]))
 		copy(images[r][outAt[r]:], want)
-		got := make([]byte, len(images[r]))
-		require.NoError(t, c.Device().Read(got, room[r]))
+		if rooms[r].IsHost() {
+			copy(got, rooms[r].Bytes())
+		} else {
+			require.NoError(t, c.Device().Read(got, rooms[r]))
+		}
 		if call.Kind.Reduces() && call.Kind != ringo.KindAllReduce && inPlace { // what is not the result is undefined
 			_, out := call.Shape(r, n)
 			got, images[r] = got[outAt[r]:][:out*size], images[r][outAt[r]:][:out*size]

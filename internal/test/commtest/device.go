@@ -74,24 +74,50 @@ func OnDevices(t testing.TB, list []*gpu.Device, cfg ringo.Config) []*ringo.Comm
 }
 
 // Alloc is device memory with the given content.
-func Alloc(t testing.TB, d *gpu.Device, b []byte) mem.Region {
+func Alloc(t TB, d *gpu.Device, b []byte) mem.Region {
 	t.Helper()
 	return allocWith(t, d, d.Alloc, b)
 }
 
 // AllocMapped is memory for windows in which copy engines work.
-func AllocMapped(t testing.TB, d *gpu.Device, b []byte) mem.Region {
+func AllocMapped(t TB, d *gpu.Device, b []byte) mem.Region {
 	t.Helper()
 	return allocWith(t, d, d.AllocMapped, b)
 }
 
-func allocWith(t testing.TB, d *gpu.Device, alloc func(int) (mem.Region, error), b []byte) mem.Region {
+func allocWith(t TB, d *gpu.Device, alloc func(int) (mem.Region, error), b []byte) mem.Region {
 	t.Helper()
 	r, err := alloc(len(b))
 	require.NoError(t, err)
 	require.NoError(t, d.Write(r, b))
 	t.Cleanup(func() { require.NoError(t, d.Free(r)) })
 	return r
+}
+
+// Read is what device memory holds.
+func Read(t TB, d *gpu.Device, r mem.Region) []byte {
+	t.Helper()
+	b := make([]byte, r.Len())
+	require.NoError(t, d.Read(b, r))
+	return b
+}
+
+// Stream is a new stream of a device, destroyed at the end of the test.
+func Stream(t TB, d *gpu.Device) gpu.Stream {
+	t.Helper()
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.DestroyStream(s)) })
+	return s
+}
+
+// Streams are a new stream on each device.
+func Streams(t TB, list []*gpu.Device) (all []gpu.Stream) {
+	t.Helper()
+	for _, d := range list {
+		all = append(all, Stream(t, d))
+	}
+	return all
 }
 
 // Floats is numbers as the bytes of a buffer, little-endian.

@@ -102,3 +102,23 @@ func Await(t *testing.T, cmd *exec.Cmd, text string) {
 
 // Output is what the process has written so far.
 func Output(cmd *exec.Cmd) string { return fmt.Sprint(cmd.Stdout) }
+
+// Kill kills one of the processes. The others end within Patience by status 3, that of ErrPeer, and say these words.
+func Kill(t *testing.T, cmds []*exec.Cmd, victim int, words ...string) {
+	t.Helper()
+	require.NoError(t, cmds[victim].Process.Kill())
+	start := time.Now()
+	for r, cmd := range cmds {
+		err := cmd.Wait()
+		if r == victim {
+			continue
+		}
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, "rank %d", r)
+		require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, Output(cmd))
+		for _, word := range words {
+			require.Contains(t, Output(cmd), word)
+		}
+	}
+	require.Less(t, time.Since(start), tier.Patience)
+}

@@ -101,53 +101,6 @@ func oracle(t *testing.T, call *ringo.Call, ins [][]byte, r int) []byte {
 	panic(call.Kind)
 }
 
-// Try makes one collective on all ranks, in or out of place, and compares.
-func Try(t *testing.T, comms []*ringo.Comm, call ringo.Call, inPlace bool, shift int) {
-	n, size := len(comms), call.Type.Size()
-	ins := make([][]byte, n)
-	outs := make([][]byte, n)
-	calls := make([]ringo.Call, n)
-	for r := range n {
-		in, out := call.Shape(r, n)
-		full := in
-		if call.Kind == ringo.KindBroadcast || call.Kind == ringo.KindScatter {
-			full, _ = call.Shape(call.Root, n)
-		}
-		ins[r] = data(call.Type, call.Op.Kind, r, full, 7)
-		outs[r] = bytes.Repeat([]byte{0xa5}, out*size+shift)[shift:]
-		mine := append(make([]byte, shift), ins[r][:in*size]...)[shift:]
-		calls[r] = call
-		calls[r].In, calls[r].Out = mem.Host(mine), mem.Host(outs[r])
-		if !inPlace {
-			continue
-		}
-		share := r * call.Count * size
-		switch call.Kind {
-		case ringo.KindAllGather, ringo.KindGather:
-			if out > 0 {
-				copy(outs[r][share:], mine)
-				calls[r].In = mem.Host(outs[r][share : share+in*size])
-			}
-		case ringo.KindReduceScatter, ringo.KindScatter:
-			if in > 0 {
-				outs[r] = mine[share : share+out*size]
-				calls[r].Out = mem.Host(outs[r])
-			}
-		default:
-			if in > 0 && out > 0 {
-				copy(outs[r], mine)
-				calls[r].In = mem.Host(outs[r])
-			}
-		}
-	}
-	NoErrors(t, Each(comms, func(c *ringo.Comm) error { return c.Do(&calls[c.Rank()]) }))
-	for r := range n {
-		want := oracle(t, &call, ins, r)
-		require.True(t, bytes.Equal(want, outs[r]), "%v, rank %d of %d, in place %v, shift %d:\nwant %x\n got %x",
-			call.String(), r, n, inPlace, shift, head(want), head(outs[r]))
-	}
-}
-
 func head(b []byte) []byte { return b[:min(len(b), 64)] }
 
 // Collectives are the kinds of collectives that move data, without those with counts by rank.

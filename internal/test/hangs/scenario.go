@@ -107,6 +107,10 @@ var kinds = []kind{
 	{name: "a message of another size", ranks: any2, make: otherMessage},
 	{name: "one batch fewer", ranks: many, make: fewerBatches, lossy: true},
 	{name: "well", ranks: any2, make: well},
+	{name: "a kernel spins in a grid of groups", ranks: grids, make: spinsInGrid, timed: true},
+	{name: "another order in parts of a job", ranks: [PerKind]int{4, 8, 8, 6}, make: orderInParts},
+	{name: "another order without earlier steps", ranks: [PerKind]int{4, 8, 8, 6}, make: orderAtFirst},
+	{name: "a call that a part leaves out", ranks: [PerKind]int{4, 8, 8, 6}, make: newCallInParts},
 }
 
 func collective(group int, kind string, size int64, line string) op {
@@ -160,50 +164,48 @@ func (s *Scenario) blame(reason string, ranks ...int) {
 
 func insert(p []op, at int, more ...op) []op { return slices.Insert(slices.Clone(p), at, more...) }
 
-func standsStill(s *Scenario) {
+// train has all ranks train, but for one whose program is changed at some collective.
+func (s *Scenario) train(change func(p []op, at int) []op) (odd int) {
 	s.all(training(8))
-	odd := s.odd()
+	odd = s.odd()
 	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "halt", where: "loop"})
-	s.blame("absent", odd)
+	k.program = change(k.program, s.place(k.program))
+	return odd
+}
+
+// does has the odd rank do something before a collective.
+func (s *Scenario) does(what op) (odd int) {
+	return s.train(func(p []op, at int) []op { return insert(p, at, what) })
+}
+
+func standsStill(s *Scenario) {
+	s.blame("absent", s.does(op{kind: "halt", where: "loop"}))
 	s.Says = "never called all_reduce"
 }
 
 func leavesOut(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	at := s.place(k.program)
-	k.program = slices.Delete(k.program, at, at+1)
-	s.blame("different", odd)
+	s.blame("different", s.train(func(p []op, at int) []op { return slices.Delete(p, at, at+1) }))
 	s.Says = "left out all_reduce"
 }
 
 func callsOneMore(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), collective(0, "reduce", 7, "metrics.py:9 in log"))
-	s.blame("different", odd)
+	s.blame("different", s.does(collective(0, "reduce", 7, "metrics.py:9 in log")))
 	s.Says = "metrics.py:9 in log"
 }
 
 func callsAnother(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	at := s.place(k.program)
-	k.program[at].kind, k.program[at].line = "reduce", "train.py:77 in rare"
-	s.blame("different", odd)
+	s.blame("different", s.train(func(p []op, at int) []op {
+		p[at].kind, p[at].line = "reduce", "train.py:77 in rare"
+		return p
+	}))
 	s.Says = "train.py:77 in rare"
 }
 
 func anotherSize(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program[s.place(k.program)].size += 1
-	s.blame("shapes", odd)
+	s.blame("shapes", s.train(func(p []op, at int) []op {
+		p[at].size++
+		return p
+	}))
 }
 
 // otherOrder has two groups of all ranks, as two models have.
@@ -222,19 +224,13 @@ func otherOrder(s *Scenario) {
 }
 
 func sigstop(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "halt", where: "loop"})
-	k.stopped = true
+	odd := s.does(op{kind: "halt", where: "loop"})
+	s.job.ranks[odd].stopped = true
 	s.blame("silent", odd)
 }
 
 func (s *Scenario) dies() int {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "die"})
+	odd := s.does(op{kind: "die"})
 	s.blame("died", odd)
 	return odd
 }
@@ -263,22 +259,12 @@ func exception(s *Scenario) {
 }
 
 func dataLoader(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "halt", where: "loader"})
+	s.blame("absent", s.does(op{kind: "halt", where: "loader"}))
 	s.stacks = true
-	s.blame("absent", odd)
 	s.Says = "train.py:31 in batches, in the data loader"
 }
 
-func kernelSpins(s *Scenario) {
-	s.all(training(8))
-	odd := s.odd()
-	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "spin"})
-	s.blame("blocked", odd)
-}
+func kernelSpins(s *Scenario) { s.blame("blocked", s.does(op{kind: "spin"})) }
 
 // crossed has GPUs that run one collective at a time, and one GPU takes the collectives of two groups in the other
 // order, though all hosts made them alike.
@@ -316,7 +302,7 @@ func otherRoot(s *Scenario) {
 
 // slow is a rank that came, after the others had given up.
 func slow(s *Scenario) {
-	s.all(training(8))
+	s.all(training(8)) // whose limit the pause is longer than
 	odd := s.odd()
 	k := &s.job.ranks[odd]
 	k.program = insert(k.program, s.place(k.program),
@@ -401,7 +387,11 @@ func Grid(rows, columns int) (groups [][]int) {
 	return groups
 }
 
-func inGrid(s *Scenario) {
+func inGrid(s *Scenario) { s.grid(op{kind: "halt", where: "loop"}, "absent") }
+
+func spinsInGrid(s *Scenario) { s.grid(op{kind: "spin"}, "blocked") }
+
+func (s *Scenario) grid(fault op, reason string) {
 	columns := map[int]int{4: 2, 8: 4, 16: 4, 64: 8}[s.Ranks]
 	rows := s.Ranks / columns
 	s.all(nil, Grid(rows, columns)...)
@@ -413,11 +403,81 @@ func inGrid(s *Scenario) {
 				collective(1+rows+r%columns, "all_reduce", 1000, "model.py:20 in backward"), sync)
 		}
 		if r == odd {
-			p = insert(p, 8+s.job.r.IntN(8), op{kind: "halt", where: "loop"})
+			at := 8 + s.job.r.IntN(8)
+			if fault.kind == "spin" {
+				at &^= 1 // before a call, and not before the wait for it
+			}
+			p = insert(p, at, fault)
 		}
 		s.job.ranks[r].program = p
 	}
-	s.blame("absent", odd)
+	s.blame(reason, odd)
+}
+
+// parts has groups of some ranks each beside the default one. Of an order of both only members of both know, and which
+// of two ranks is right say their own earlier steps. do gives what a rank does after these.
+func (s *Scenario) parts(steps int, do func(own, all op, odd bool) []op) (mates []int) {
+	size := map[int]int{4: 2, 6: 3}[s.Ranks]
+	if size == 0 {
+		size = 2 + 2*int(s.seed%2)
+	}
+	var groups [][]int
+	for ranks := range slices.Chunk(span(s.Ranks), size) {
+		groups = append(groups, ranks)
+	}
+	s.all(nil, groups...)
+	odd := s.odd()
+	for r := range s.job.ranks {
+		own := collective(1+r/size, "all_reduce", 100, "model.py:10 in forward")
+		all := collective(0, "all_reduce", 1000, "model.py:20 in backward")
+		p := slices.Repeat([]op{own, sync, own, sync, all, sync}, steps)
+		s.job.ranks[r].program = append(p, do(own, all, r == odd)...)
+	}
+	s.blame("order", odd)
+	if mates = groups[odd/size]; size == 2 {
+		s.Fault = mates // RAS tells no earlier steps
+	}
+	return mates
+}
+
+func orderInParts(s *Scenario) {
+	leaves := s.seed%4 > 1 // it leaves a call out
+	s.parts(4, func(own, all op, odd bool) []op {
+		switch {
+		case !odd:
+			return []op{own, sync, own, sync, all, sync, own, sync}
+		case leaves:
+			return []op{own, sync, all, sync, own, sync}
+		}
+		return []op{all, sync, own, sync, own, sync}
+	})
+}
+
+// orderAtFirst is wrong in the first step: in parts of two ranks nobody knows which of them is.
+func orderAtFirst(s *Scenario) {
+	mates := s.parts(0, func(own, all op, odd bool) []op {
+		if odd {
+			return []op{all, sync, own, sync, own, sync}
+		}
+		return []op{own, sync, own, sync, all, sync, own, sync}
+	})
+	if len(mates) == 2 {
+		s.blame("order", mates...)
+	}
+}
+
+// newCallInParts is a call that one rank leaves out, and that all others make for the first time.
+func newCallInParts(s *Scenario) {
+	mates := s.parts(4, func(own, all op, odd bool) []op {
+		p := []op{own, sync, own, sync, all, sync, own, sync}
+		if !odd {
+			p = slices.Concat([]op{collective(0, "broadcast", 8, "log.py:3 in log"), sync}, p)
+		}
+		return p
+	})
+	if len(mates) == 2 {
+		s.blame("order", mates...)
+	}
 }
 
 func pipeline(s *Scenario) {

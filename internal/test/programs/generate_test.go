@@ -63,7 +63,7 @@ func Generate(seed uint64, l Limits) *Program {
 		}
 	}
 	for c := range g.next {
-		if k := w.comms[c]; k != nil && k.state == alive {
+		if k := w.comms[c]; k != nil && k.state != aborted {
 			p.Steps = append(p.Steps, Step{Do: Check, Comm: c})
 		}
 	}

@@ -58,7 +58,7 @@ func (g *generator) leave() Step {
 func (g *generator) survival() Step {
 	switch n := g.IntN(20); {
 	case n < 7:
-		return g.letters()
+		return g.letters(1 + g.IntN(30))
 	case n < 11:
 		return g.alone()
 	case n < 13:
@@ -98,10 +98,10 @@ func (g *generator) alone() Step {
 	}
 }
 
-// letters proposes messages in one order.
-func (g *generator) letters() Step {
+// letters proposes messages in one order, so many at most.
+func (g *generator) letters(most int) Step {
 	s, at, n := Step{Do: Group}, 0, len(g.w.comms[0].members)
-	for range 1 + g.IntN(30) {
+	for range most {
 		k := Step{Do: Message, Type: kernels.Uint8, Count: pick(g, 1, 8, 1000, 5000, 70_000, 700_000, 3<<20), Out: 1,
 			Sender: g.IntN(n), Recver: g.IntN(n), InAt: at, OutAt: at}
 		if at+k.Count <= g.w.p.Bytes {

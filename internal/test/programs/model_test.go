@@ -46,7 +46,7 @@ func (m *model) step(s *Step) error {
 		if m.taken[s.on()] == nil {
 			m.carryOutAll(calls, max(1, s.Times))
 		}
-	case Abort, Close:
+	case Abort: // Close waits for all that is queued
 		for r := range m.comms[s.Comm].members {
 			for b := range Buffers {
 				clear(m.at(s.Comm, r, b).known)

@@ -2,7 +2,7 @@
 // it prints as text, is read back from it, and is made smaller when it fails.
 //
 // TestPrograms has programs of streams and graphs on emulated or real GPUs, and compares every byte with a model on the
-// host. TestKills has programs with Kills, whose ranks end at any point: goroutines or processes, on host memory or
+// host; TestScenes has one program for each thing that they are made of. TestKills has programs with Kills, whose ranks end at any point: goroutines or processes, on host memory or
 // emulated GPUs. TestMatrix has the ends of a rank one by one, in Go and in C.
 //
 // The trap: steps of a program name communicators, graphs and streams by number, and only some orders of steps make
@@ -65,6 +65,8 @@ type Step struct {
 	Members [][]int `p:"members"` // Split: by part, ranks of the parent in the order of the part
 	Algo    string  `p:"algo"`    // Open
 	Ordered bool    `p:"ordered"` // Open: reductions in order of rank
+	Slot    int     `p:"slot"`    // Open: bytes of a slot, 0 for the default
+	Path    string  `p:"path"`    // Open: host, through memory of the host; bridge, through its transports
 
 	Ranks   []int  `p:"ranks"`   // Begin: who captures, all if empty
 	Mode    string `p:"mode"`    // Begin: global, relaxed, or thread if empty
@@ -86,7 +88,7 @@ type Step struct {
 	Recver int              `p:"for"`
 
 	By    string `p:"by"`    // Call: context, by DoContext; Group: start, its calls by Start and Wait
-	How   string `p:"how"`   // Leave: Close, Abort, deadline; of processes: exit, kill
+	How   string `p:"how"`   // Leave: Close, Abort, deadline; of processes: exit, kill. Update: alike, it succeeds
 	After int    `p:"after"` // Leave: µs until a process ends, in which it goes on; Stop: how long
 
 	Calls []Step `p:"-"` // Group

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"runtime"
@@ -82,6 +83,28 @@ func TestKills(t *testing.T) {
 	}
 	l := Limits{Kills: true, Apart: number(t, "RINGO_PROGRAMS_APART", 0) > 0}
 	hunt(t, l, bounds{programs: n}, 21)
+}
+
+// TestLetters: messages in one order for all ranks, which every rank cuts into groups as it likes, all arrive over every
+// transport: the first one that has not arrived is in a group under way at both of its ends.
+func TestLetters(t *testing.T) {
+	c := new(crew)
+	defer c.end()
+	for _, transport := range []string{"inproc", "shm", "socket", "socket+tcp"} {
+		for seed := range uint64(tier.Count(6, 15)) {
+			if transport == "shm" && runtime.GOOS != "linux" {
+				continue
+			}
+			g := &generator{Rand: rand.New(rand.NewPCG(seed, 5))}
+			p := &Program{Seed: seed, Kills: true, Host: true, Ranks: 3 + g.IntN(3), Bytes: 1 << 20, Transport: transport,
+				Slot: 256}
+			g.w = newWorld(p)
+			g.take(p, g.letters(150))
+			require.NotEmpty(t, p.Steps)
+			_, err := c.try(p)
+			require.NoError(t, err, "%s", p)
+		}
+	}
 }
 
 // bounds end a hunt; those that are 0 do not, and programs only if no other one does.

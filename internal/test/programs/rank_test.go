@@ -58,43 +58,69 @@ type filled struct {
 	call    int // of a group, whose memory is all written before its calls
 }
 
-// begin makes the streams and the memory to fill from.
-func (k *rank) begin() error {
-	k.comms, k.graphs, k.fills, k.pattern = map[int]member{}, map[int]*captured{}, map[filled]mem.Region{},
-		map[kernels.DataType]mem.Region{}
-	k.streams[Legacy], k.streams[Thread] = gpu.Legacy, gpu.PerThread
-	for s := Own; s <= Blocking; s++ {
-		if err := k.newStream(s); err != nil {
-			return err
-		}
+// A fault ends a rank's step.
+type fault struct{ error }
+
+// must is for calls that succeed in every program.
+func must(errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		panic(fault{err})
 	}
-	for s := range k.events {
-		var err error
-		if k.events[s], err = k.d.NewEvent(); err != nil {
-			return err
+}
+
+// have is must for a call with a result.
+func have[T any](x T, err error) T {
+	must(err)
+	return x
+}
+
+// caught is the fault of f, nil if there is none.
+func caught(f func()) (err error) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case fault:
+			err = x.error
+		default:
+			panic(x)
 		}
-	}
-	for i := range k.run.p.Steps {
-		s := &k.run.p.Steps[i]
-		for _, c := range append(s.Calls, *s) {
-			if _, ok := k.pattern[c.Type]; c.Fill > 0 && !ok {
-				r, err := k.allocWith(k.d.Alloc, pattern(k.run.p, k.number, c.Type))
-				if err != nil {
-					return err
-				}
-				k.pattern[c.Type] = r
-			}
-		}
-	}
+	}()
+	f()
 	return nil
 }
 
-func (k *rank) newStream(s Stream) (err error) {
+// with has the driver do something on the rank's device.
+func (k *rank) with(f func() error) { must(k.d.With(f)) }
+
+// begin makes the streams and the memory to fill from.
+func (k *rank) begin() error {
+	return caught(func() {
+		k.comms, k.graphs, k.fills, k.pattern = map[int]member{}, map[int]*captured{}, map[filled]mem.Region{},
+			map[kernels.DataType]mem.Region{}
+		k.streams[Legacy], k.streams[Thread] = gpu.Legacy, gpu.PerThread
+		for s := Own; s <= Blocking; s++ {
+			k.newStream(s)
+		}
+		for s := range k.events {
+			k.events[s] = have(k.d.NewEvent())
+		}
+		for i := range k.run.p.Steps {
+			s := &k.run.p.Steps[i]
+			for _, c := range append(s.Calls, *s) {
+				if _, ok := k.pattern[c.Type]; c.Fill > 0 && !ok {
+					k.pattern[c.Type] = have(k.allocWith(k.d.Alloc, pattern(k.run.p, k.number, c.Type)))
+				}
+			}
+		}
+	})
+}
+
+func (k *rank) newStream(s Stream) {
 	if s != Blocking {
-		k.streams[s], err = k.d.NewStream()
-		return err
+		k.streams[s] = have(k.d.NewStream())
+		return
 	}
-	return k.d.With(func() error {
+	k.with(func() (err error) {
 		k.streams[s], err = k.driver.StreamCreate(0, 0)
 		return err
 	})
@@ -104,9 +130,9 @@ func (k *rank) newStream(s Stream) (err error) {
 func (k *rank) end() error {
 	var errs []error
 	for n := range k.graphs {
-		errs = append(errs, k.destroy(n))
+		errs = append(errs, caught(func() { k.destroy(n) }))
 	}
-	errs = append(errs, k.settle())
+	errs = append(errs, caught(k.settle))
 	for s, e := range k.events {
 		errs = append(errs, k.d.DestroyEvent(e))
 		if Stream(s) <= Blocking {
@@ -120,12 +146,10 @@ func (k *rank) end() error {
 }
 
 // settle waits for all streams, those that were destroyed too.
-func (k *rank) settle() error {
-	return k.d.With(func() error {
+func (k *rank) settle() {
+	k.with(func() error {
 		for _, e := range k.ended {
-			if err := errors.Join(k.driver.EventSynchronize(e), k.driver.EventDestroy(e)); err != nil {
-				return err
-			}
+			must(k.driver.EventSynchronize(e), k.driver.EventDestroy(e))
 		}
 		k.ended = k.ended[:0]
 		return k.driver.CtxSynchronize()
@@ -140,7 +164,7 @@ func (k *rank) step(i int, g *ringo.Group) error {
 	if e.who != nil && !slices.Contains(e.who, k.number) {
 		return nil
 	}
-	err := k.do(i, s, e, g)
+	err := caught(func() { k.do(i, s, e, g) })
 	if err != nil {
 		err = fmt.Errorf("device %d: %w", k.number, err)
 	}
@@ -148,186 +172,154 @@ func (k *rank) step(i int, g *ringo.Group) error {
 }
 
 // do does a step of streams, graphs or a communicator.
-func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
+func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) {
 	stream, driver := k.streams[s.Stream], k.driver
 	switch s.Do {
 	case Open, Split:
-		return k.join(i, s)
+		k.join(i, s)
 	case Sync:
-		return k.d.Synchronize(stream)
+		must(k.d.Synchronize(stream))
 	case Renew:
-		return k.renew(s.Stream)
+		k.renew(s.Stream)
 	case Call, Message:
-		return k.calls(s, e)
+		k.calls(s, e)
 	case Group:
-		return k.group(s, e, g)
+		k.group(s, e, g)
 	case Begin:
 		mode := map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "relaxed": cuda.CaptureRelaxed,
 			"": cuda.CaptureThreadLocal}[s.Mode]
-		return k.d.With(func() error { return driver.StreamBeginCapture(stream, mode) })
+		k.with(func() error { return driver.StreamBeginCapture(stream, mode) })
 	case Fork:
-		return k.d.With(func() error { return cuda.After(driver, k.streams[s.To], stream, k.events[s.To]) })
+		k.with(func() error { return cuda.After(driver, k.streams[s.To], stream, k.events[s.To]) })
 	case Join:
-		return k.d.With(func() error { return cuda.After(driver, stream, k.streams[s.To], k.events[s.To]) })
+		k.with(func() error { return cuda.After(driver, stream, k.streams[s.To], k.events[s.To]) })
 	case End:
-		return k.endCapture(s)
+		k.endCapture(s)
 	case Launch:
-		return k.d.With(func() error { return driver.GraphLaunch(k.graphs[s.Graph].exec, stream) })
+		k.with(func() error { return driver.GraphLaunch(k.graphs[s.Graph].exec, stream) })
 	case Update:
-		return k.update(s)
+		k.update(s)
 	case Destroy:
-		return k.destroy(s.Graph)
+		k.destroy(s.Graph)
+	default:
+		k.member(i, s, e)
 	}
-	return k.member(i, s, e)
 }
 
 // renew destroys a stream, which may have work, and makes it again.
-func (k *rank) renew(s Stream) error {
-	e, err := k.d.NewEvent()
-	if err != nil {
-		return err
-	}
+func (k *rank) renew(s Stream) {
+	e := have(k.d.NewEvent())
 	k.ended = append(k.ended, e)
-	if err := errors.Join(k.d.Record(e, k.streams[s]), k.d.DestroyStream(k.streams[s])); err != nil {
-		return err
-	}
+	must(k.d.Record(e, k.streams[s]), k.d.DestroyStream(k.streams[s]))
 	k.renewed[s]++
-	return k.newStream(s)
+	k.newStream(s)
 }
 
 // member does a step of a communicator, if this rank is a member.
-func (k *rank) member(i int, s *Step, e *expectation) (err error) {
+func (k *rank) member(i int, s *Step, e *expectation) {
 	m := k.comms[s.Comm]
 	if (s.Do == Abort || s.Do == Meet) && !k.run.meet(i) { // so that no rank is at a step before it
-		return nil
+		return
 	}
 	if m.c == nil || s.Do == Meet {
-		return nil
+		return
 	}
 	switch s.Do {
 	case Register:
-		m.windows[s.In], err = m.c.Register(m.memory[s.In])
+		m.windows[s.In] = have(m.c.Register(m.memory[s.In]))
 	case Unregister:
-		err = m.windows[s.In].Close()
+		must(m.windows[s.In].Close())
 	case Check:
-		return k.check(m, e)
+		k.check(m, e)
 	case Bad:
 		if m.c.Rank() == s.Rank {
-			err = m.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m.memory[0], Out: m.memory[0], Count: -1, Type: ringo.Int32,
+			err := m.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m.memory[0], Out: m.memory[0], Count: -1, Type: ringo.Int32,
 				Stream: k.streams[s.Stream]})
 			if !errors.Is(err, ringo.ErrInvalid) {
-				return fmt.Errorf("want ErrInvalid, got %v", err)
+				must(fmt.Errorf("want ErrInvalid, got %v", err))
 			}
-			err = nil
 		}
 	case Abort:
 		if m.aborted = true; m.c.Rank() == s.Rank {
 			m.c.Abort(errors.New("the program says so"))
 		}
 	case Close:
-		if err = m.c.Close(); m.aborted {
-			err = nil
+		if err := m.c.Close(); !m.aborted {
+			must(err)
 		}
 	}
 	k.comms[s.Comm] = m
-	return err
 }
 
 // join becomes a member of communicators.
-func (k *rank) join(i int, s *Step) error {
-	numbers := map[int]bool{s.Comm: true}
-	var m member
+func (k *rank) join(i int, s *Step) {
+	number, m := s.Comm, member{algo: s.Algo}
 	if s.Do == Open {
-		comms, err := k.run.openAll(i, s)
-		if err != nil {
-			return err
-		}
-		m = member{c: comms[k.number], algo: s.Algo}
+		m.c = have(k.run.openAll(i, s))[k.number]
 	} else {
 		parent := k.comms[s.Parent]
 		if parent.c == nil {
-			return nil
+			return
 		}
 		color, key := ringo.NoColor, 0
 		for p, part := range s.Members {
-			numbers[s.Comm+p] = true
 			if at := slices.Index(part, parent.c.Rank()); at >= 0 {
 				color, key = p, at
 			}
 		}
-		c, err := parent.c.Split(context.Background(), color, key)
-		if err != nil {
-			return err
+		m = member{c: have(parent.c.Split(context.Background(), color, key)), algo: parent.algo}
+		if m.c == nil {
+			return
 		}
-		if c == nil {
-			return nil
-		}
-		k.run.keep(c)
-		m = member{c: c, algo: parent.algo}
-		numbers = map[int]bool{s.Comm + color: true}
+		k.run.keep(m.c)
+		number += color
 	}
-	for n := range numbers {
-		for b := range m.memory {
-			var err error
-			alloc := k.d.Alloc
-			if b%2 == 0 { // windows there may be used by copy engines
-				alloc = k.d.AllocMapped
-			}
-			if m.memory[b], err = k.allocWith(alloc, contents(k.run.p, n, m.c.Rank(), b)); err != nil {
-				return err
-			}
+	for b := range m.memory {
+		alloc := k.d.Alloc
+		if b%2 == 0 { // windows there may be used by copy engines
+			alloc = k.d.AllocMapped
 		}
-		k.comms[n] = m
+		m.memory[b] = have(k.allocWith(alloc, contents(k.run.p, number, m.c.Rank(), b)))
 	}
-	return nil
+	k.comms[number] = m
 }
 
 // calls makes a rank's calls of a collective or a message.
-func (k *rank) calls(s *Step, e *expectation) error {
+func (k *rank) calls(s *Step, e *expectation) {
 	m := k.comms[s.Comm]
-	if m.c == nil {
-		return nil
+	for _, c := range k.callsOf(s, e, 0) {
+		must(allow(m.c.Do(c), e.state, m.aborted))
 	}
-	list, err := k.callsOf(s, e, 0)
-	for _, c := range list {
-		err = errors.Join(err, allow(m.c.Do(c), e.state, m.aborted))
-	}
-	return err
 }
 
 // group makes calls together, or leaves them in a group.
-func (k *rank) group(s *Step, e *expectation, all *ringo.Group) error {
+func (k *rank) group(s *Step, e *expectation, all *ringo.Group) {
 	g := all
 	if g == nil {
 		g = ringo.NewGroup()
 	}
 	for i := range s.Calls {
-		list, err := k.callsOf(&s.Calls[i], e, i)
-		if err != nil {
-			return err
-		}
-		for _, c := range list {
+		for _, c := range k.callsOf(&s.Calls[i], e, i) {
 			g.Add(k.comms[s.Calls[i].Comm].c, c)
 		}
 	}
-	if all != nil {
-		return nil
+	if all == nil {
+		must(g.Run())
 	}
-	return g.Run()
 }
 
 // callsOf are the calls that this rank makes for a collective or a message, which may be one
 // of a group's.
-func (k *rank) callsOf(s *Step, e *expectation, number int) (list []*ringo.Call, err error) {
+func (k *rank) callsOf(s *Step, e *expectation, number int) []*ringo.Call {
 	m := k.comms[s.Comm]
 	if m.c == nil {
-		return nil, nil
+		return nil
 	}
-	list, err = s.calls(m, func(in extent) (mem.Region, error) { return k.fill(s, e, number, in) })
+	list := have(s.calls(m, func(in extent) (mem.Region, error) { return k.fill(s, e, number, in), nil }))
 	for _, c := range list {
 		c.Stream = k.streams[s.Stream]
 	}
-	return list, err
+	return list
 }
 
 // calls are those of a rank for a collective or a message. fill gives memory with the step's pattern.
@@ -360,39 +352,31 @@ func (s *Step) calls(m member, fill func(extent) (mem.Region, error)) (list []*r
 }
 
 // fill queues a copy into memory of the stream's own.
-func (k *rank) fill(s *Step, e *expectation, number int, in extent) (r mem.Region, err error) {
+func (k *rank) fill(s *Step, e *expectation, number int, in extent) mem.Region {
 	key := filled{-1, s.Stream, k.renewed[s.Stream], number}
 	if e.taken {
 		key.graph = e.graph
 	}
 	r, ok := k.fills[key]
 	if !ok {
-		if r, err = k.d.Alloc(k.run.p.Bytes); err != nil { // not written here, for a stream may be captured
-			return r, err
-		}
+		r = have(k.d.Alloc(k.run.p.Bytes)) // not written here, for a stream may be captured
 		k.regions, k.fills[key] = append(k.regions, r), r
 	}
 	size := s.Type.Size()
 	r = r.Slice(0, in.n*size)
 	from := k.pattern[s.Type].Slice((s.Fill+in.at)*size, in.n*size)
-	return r, k.d.With(func() error { return k.driver.MemcpyAsync(r.Ptr(), from.Ptr(), r.Len(), k.streams[s.Stream]) })
+	k.with(func() error { return k.driver.MemcpyAsync(r.Ptr(), from.Ptr(), r.Len(), k.streams[s.Stream]) })
+	return r
 }
 
 // endCapture makes a graph of a capture, or discards it.
-func (k *rank) endCapture(s *Step) error {
-	return k.d.With(func() error {
-		g, err := k.driver.StreamEndCapture(k.streams[s.Stream])
-		if err != nil {
-			return err
-		}
+func (k *rank) endCapture(s *Step) {
+	k.with(func() error {
+		g := have(k.driver.StreamEndCapture(k.streams[s.Stream]))
 		if s.Discard {
 			return k.driver.GraphDestroy(g)
 		}
-		ctx, err := k.d.Context()
-		if err != nil {
-			return err
-		}
-		return cuda.Quietly(k.driver, ctx, func() error { // other ranks may be capturing
+		return cuda.Quietly(k.driver, have(k.d.Context()), func() error { // other ranks may be capturing
 			x, err := k.driver.GraphInstantiate(g, 0)
 			k.graphs[s.Graph] = &captured{g, x}
 			return err
@@ -401,10 +385,10 @@ func (k *rank) endCapture(s *Step) error {
 }
 
 // destroy destroys a graph, which may be running.
-func (k *rank) destroy(number int) error {
+func (k *rank) destroy(number int) {
 	g := k.graphs[number]
 	delete(k.graphs, number)
-	return k.d.With(func() error {
+	k.with(func() error {
 		if number%2 == 0 {
 			return errors.Join(k.driver.GraphExecDestroy(g.exec), k.driver.GraphDestroy(g.graph))
 		}
@@ -413,37 +397,32 @@ func (k *rank) destroy(number int) error {
 }
 
 // update makes a graph like another, which is destroyed.
-func (k *rank) update(s *Step) error {
+func (k *rank) update(s *Step) {
 	g, from := k.graphs[s.Graph], k.graphs[s.Parent]
-	return k.d.With(func() error {
+	k.with(func() error {
 		_, err := k.driver.GraphExecUpdate(g.exec, from.graph)
-		if errors.Is(err, cuda.ErrGraphExecUpdateFailure) { // its nodes differ: the other takes its place
+		if errors.Is(err, cuda.ErrGraphExecUpdateFailure) && s.How != "alike" { // its nodes differ: the other takes its place
 			g.exec, from.exec = from.exec, g.exec
-		} else if err != nil {
-			return err
+			err = nil
 		}
 		g.graph, from.graph = from.graph, g.graph
-		return k.destroy(s.Parent)
+		return err
 	})
+	k.destroy(s.Parent)
 }
 
 // check compares a communicator's buffers with the model's.
-func (k *rank) check(m member, e *expectation) error {
-	if err := k.settle(); err != nil {
-		return err
-	}
-	if err := m.c.Synchronize(k.streams[Own]); err != nil {
-		return err
+func (k *rank) check(m member, e *expectation) {
+	k.settle()
+	if err := m.c.Synchronize(k.streams[Own]); e.state == alive {
+		must(err)
 	}
 	got := make([]byte, k.run.p.Bytes)
 	for b, want := range e.memory[m.c.Rank()] {
-		if err := k.d.Read(got, m.memory[b]); err != nil {
-			return err
-		}
+		must(k.d.Read(got, m.memory[b]))
 		if i := want.differs(got); i >= 0 {
-			return fmt.Errorf("buffer %d of rank %d: byte %d is %#x, want %#x (from there %x, want %x)",
-				b, m.c.Rank(), i, got[i], want.data[i], got[i:min(i+16, len(got))], want.data[i:min(i+16, len(got))])
+			must(fmt.Errorf("buffer %d of rank %d: byte %d is %#x, want %#x (from there %x, want %x)",
+				b, m.c.Rank(), i, got[i], want.data[i], got[i:min(i+16, len(got))], want.data[i:min(i+16, len(got))]))
 		}
 	}
-	return nil
 }

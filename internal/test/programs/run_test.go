@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 )
 
 // A run is a program that is being carried out.
@@ -318,9 +319,15 @@ func stacks(all bool) string {
 func (x *run) openAll(i int, s *Step) ([]*ringo.Comm, error) {
 	g := &x.gates[i]
 	g.once.Do(func() {
-		cfg := ringo.Config{Devices: x.devices, Algo: s.Algo, Timeout: x.timeout, JoinTimeout: x.timeout}
+		cfg := ringo.Config{Devices: x.devices, Algo: s.Algo, SlotBytes: s.Slot, Timeout: x.timeout, JoinTimeout: x.timeout}
 		if s.Ordered {
 			cfg.Deterministic = "rank order"
+		}
+		switch s.Path {
+		case "host":
+			cfg = commtest.Under(cfg, "RINGO_P2P_DISABLE=1")
+		case "bridge":
+			cfg = commtest.Under(cfg, "RINGO_P2P_DISABLE=1", "RINGO_SHM_DISABLE=1")
 		}
 		g.comms, g.err = ringo.OpenLocal(len(x.devices), cfg)
 		x.keep(g.comms...)

@@ -156,7 +156,7 @@ var simpler = []func(*Step){
 		}
 	},
 	func(s *Step) { s.In, s.Out = 0, 0 },
-	func(s *Step) { s.Algo, s.Ordered = "", false },
+	func(s *Step) { s.Algo, s.Path, s.Slot, s.Ordered = "", "", 0, false },
 	func(s *Step) { s.Mode, s.By = "", "" },
 	func(s *Step) { s.Stream = Own },
 	func(s *Step) { s.Stream = min(s.Stream, Own2) },

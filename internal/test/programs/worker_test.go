@@ -22,6 +22,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -121,8 +122,12 @@ func tryText(text string, at []string, say func(string, ...any)) (r report, err 
 		r.calls, err = try(d, p)
 		return r, err
 	}
-	emu, err := cudaemu.New(cudaemu.Config{Devices: p.Ranks, Seed: p.Seed, Plain: p.Seed%4 != 0, LoadsWait: true,
-		Stall: 5 * time.Second})
+	cfg := cudaemu.Config{Devices: p.Ranks, Seed: p.Seed, Plain: p.Seed%4 != 0, LoadsWait: true,
+		FreshAddresses: p.Seed%8 == 0, Stall: 5 * time.Second}
+	if need.Required("pcie") {
+		cfg.Link = gputest.PCIe
+	}
+	emu, err := cudaemu.New(cfg)
 	if err != nil {
 		return r, err
 	}

@@ -147,8 +147,12 @@ func (w *world) possible(s *Step) error {
 		c = w.comms[s.Parent]
 	}
 	switch s.Do {
-	case Split, Register, Unregister, Check, Bad, Abort:
+	case Split, Register, Unregister, Bad, Abort:
 		if c == nil || c.state != alive {
+			return s.bad("no such communicator")
+		}
+	case Check:
+		if c == nil || c.state == aborted {
 			return s.bad("no such communicator")
 		}
 	case Close:

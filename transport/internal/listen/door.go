@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/process"
 	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -30,7 +31,10 @@ type Door struct {
 	pending  *auth.Pending
 	work     sync.WaitGroup
 	closed   atomic.Bool
-	absent   string // the last Endpoint that a caller has not found; under the lock of doors
+
+	mu        sync.Mutex
+	endpoints map[string]*Endpoint // guarded by mu; by ID
+	absent    string               // guarded by mu; the last Endpoint that a caller has not found
 }
 
 // closing is a listener whose Accept returns net.ErrClosed after its end, whatever its own error is.
@@ -54,16 +58,11 @@ type Endpoint struct {
 	handle func(net.Conn)
 	work   sync.WaitGroup // calls of handle
 
-	callers []net.Conn // who have not proved themselves; under the lock of doors
-	gone    bool       // under the lock of doors
-	last    bool       // it was the last of its Door
+	callers []net.Conn // who have not proved themselves; guarded by mu of door
+	gone    bool       // guarded by mu of door
 }
 
-var doors = struct {
-	sync.Mutex
-	open      map[string]*Door
-	endpoints map[string]*Endpoint // by ID
-}{open: map[string]*Door{}, endpoints: map[string]*Endpoint{}}
+var doors = process.NewShared[string]((*Door).close) // by kind
 
 // Enter makes an Endpoint behind the Door of a kind. open opens the Door unless it is open already.
 // tls is the same for all of a kind, nil for none. handle gets each connection, with a deadline,
@@ -71,22 +70,32 @@ var doors = struct {
 // handle returns.
 func Enter(kind string, open func() (l net.Listener, zone string, err error), tls *secure.Config, log *auth.Log,
 	handle func(net.Conn)) (*Endpoint, error) {
-	doors.Lock()
-	defer doors.Unlock()
-	d := doors.open[kind]
-	if d == nil {
+	d, err := doors.Open(nil, kind, func() (*Door, error) {
 		l, zone, err := open()
 		if err != nil {
 			return nil, err
 		}
-		d = &Door{kind: kind, listener: l, zone: zone, tls: tls, log: log,
+		d := &Door{kind: kind, listener: l, zone: zone, tls: tls, log: log, endpoints: map[string]*Endpoint{},
 			pending: auth.NewPending(MaxPending, HandshakeTime, log)}
 		d.work.Go(func() { d.pending.Serve(closing{l, &d.closed}, d.serve) })
-		doors.open[kind] = d
+		return d, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	p := &Endpoint{door: d, id: rand.Text(), handle: handle}
-	doors.endpoints[p.id] = p
+	d.endpoints[p.id] = p
 	return p, nil
+}
+
+// close ends the listener, after the last Endpoint.
+func (d *Door) close() error {
+	d.closed.Store(true)
+	err := d.listener.Close()
+	d.pending.Close()
+	return err
 }
 
 // Addr is the address of the Endpoint, for Dial: the Door's address and the Endpoint's ID.
@@ -105,8 +114,8 @@ func (p *Endpoint) Trust(c net.Conn) bool {
 	if !p.door.pending.Trust(c) {
 		return false
 	}
-	doors.Lock()
-	defer doors.Unlock()
+	p.door.mu.Lock()
+	defer p.door.mu.Unlock()
 	p.callers = slices.DeleteFunc(p.callers, func(x net.Conn) bool { return x == c })
 	if p.gone {
 		c.Close()
@@ -117,40 +126,32 @@ func (p *Endpoint) Trust(c net.Conn) bool {
 // Shut ends the Endpoint: it closes connections whose callers have not proved themselves, and
 // lets no more in. The last Endpoint of a Door closes the Door.
 func (p *Endpoint) Shut() {
-	doors.Lock()
-	defer doors.Unlock()
-	if p.gone {
-		return
-	}
+	d := p.door
+	d.mu.Lock()
+	gone := p.gone
 	p.gone = true
-	delete(doors.endpoints, p.id)
+	delete(d.endpoints, p.id)
 	for _, c := range p.callers {
 		c.Close()
 	}
-	for _, x := range doors.endpoints {
-		if x.door == p.door {
-			return
-		}
+	d.mu.Unlock()
+	if !gone {
+		doors.Leave(nil, d.kind)
 	}
-	p.last = true
-	delete(doors.open, p.door.kind)
-	p.door.closed.Store(true)
-	p.door.listener.Close()
-	p.door.pending.Close()
 }
 
 // Wait waits after Shut until handle is called no more.
 func (p *Endpoint) Wait() {
 	p.work.Wait()
-	if p.last {
+	if p.door.closed.Load() {
 		p.door.work.Wait()
 	}
 }
 
 // Closed reports whether Shut was called.
 func (p *Endpoint) Closed() bool {
-	doors.Lock()
-	defer doors.Unlock()
+	p.door.mu.Lock()
+	defer p.door.mu.Unlock()
 	return p.gone
 }
 
@@ -174,15 +175,15 @@ func (d *Door) serve(c net.Conn) {
 		d.log.Warn("listener: dropped a caller", "addr", d.listener.Addr(), "from", below.RemoteAddr(), "err", err)
 		return
 	}
-	doors.Lock()
-	p, again := doors.endpoints[string(id)], d.absent == string(id)
+	d.mu.Lock()
+	p, again := d.endpoints[string(id)], d.absent == string(id)
 	if p != nil {
 		p.callers = append(p.callers, below)
 		p.work.Add(1) // under the lock, so before Wait
 	} else {
 		d.absent = string(id)
 	}
-	doors.Unlock()
+	d.mu.Unlock()
 	if p == nil {
 		if !again { // who calls a communicator that has been closed tries some times
 			d.log.Info("listener: a caller asked for nobody who is here", "addr", d.listener.Addr(), "from", c.RemoteAddr())
@@ -197,8 +198,8 @@ func (d *Door) serve(c net.Conn) {
 }
 
 func (p *Endpoint) leave(c net.Conn) {
-	doors.Lock()
-	defer doors.Unlock()
+	p.door.mu.Lock()
+	defer p.door.mu.Unlock()
 	p.callers = slices.DeleteFunc(p.callers, func(x net.Conn) bool { return x == c })
 	p.work.Done()
 }

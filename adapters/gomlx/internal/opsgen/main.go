@@ -81,9 +81,7 @@ func write(out *bytes.Buffer, name string, f *ast.FuncType) {
 	}
 	ops := f.Results.NumFields() - 1
 	results := strings.Repeat("backends.Op, ", ops) + "error"
-	wrap := map[int]string{1: "op", 2: "ops2", 3: "ops3"}[ops]
-	fmt.Fprintf(out, "\n// %s implements backends.StandardOps.\nfunc (b *builder) %s(%s) (%s) {\n", name, name,
-		strings.Join(params, ", "), results)
+	fmt.Fprintf(out, "\nfunc (b *builder) %s(%s) (%s) {\n", name, strings.Join(params, ", "), results)
 	operands := strings.Join(refs, ", ")
 	if len(lists) > 0 {
 		for _, l := range lists {
@@ -94,9 +92,14 @@ func write(out *bytes.Buffer, name string, f *ast.FuncType) {
 	if operands != "" {
 		operands = ", " + operands
 	}
+	call := fmt.Sprintf("at.%s(%s)", name, strings.Join(args, ", "))
+	if ops == 1 {
+		fmt.Fprintf(out, "\treturn b.on(%q, func(at *level) (backends.Op, error) { return %s }%s)\n}\n", name, call, operands)
+		return
+	}
 	fmt.Fprintf(out, "\tat, err := b.place(%q%s)\n\tif err != nil {\n\t\treturn %serr\n\t}\n", name, operands,
 		strings.Repeat("nil, ", ops))
-	fmt.Fprintf(out, "\treturn at.%s(at.%s(%s))\n}\n", wrap, name, strings.Join(args, ", "))
+	fmt.Fprintf(out, "\treturn at.ops%d(%s)\n}\n", ops, call)
 }
 
 // typeName is a type of package backends, written as in another package.

@@ -4,13 +4,6 @@
 #include <string.h>
 
 typedef struct gpu *device;
-typedef struct {
-	char legacy[16];
-	unsigned domain, bus, device, id, subsystem;
-	char bus_id[32];
-} pci_info;
-_Static_assert(sizeof(pci_info) == 68, "nvmlPciInfo_t of nvml.h");
-
 struct gpu {
 	int number;
 } gpus[2] = {{0}, {1}};
@@ -32,32 +25,19 @@ int nvmlInit_v2(void) {
 }
 int nvmlSystemGetDriverVersion(char *s, unsigned n) { snprintf(s, n, "570.124.06"); return 0; }
 int nvmlDeviceGetCount_v2(unsigned *n) { *n = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, device *d) {
-	if (i > 1) return 2;
-	*d = &gpus[i];
-	return 0;
-}
 int nvmlDeviceGetHandleByPciBusId_v2(const char *s, device *d) {
 	if (!strcmp(s, "0000:1b:00.0")) *d = &gpus[0];
 	else if (!strcmp(s, second)) *d = &gpus[1];
 	else return 6;
 	return 0;
 }
-int nvmlDeviceGetName(device d, char *s, unsigned n) {
+int nvmlDeviceGetPersistenceMode(device d, unsigned *v) {
 #ifdef GONE
 	if (d->number == 1) return 15;
 #endif
-	if (n < 96) return 7;
-	strcpy(s, "NVIDIA H200");
+	*v = 1;
 	return 0;
 }
-int nvmlDeviceGetUUID(device d, char *s, unsigned n) { snprintf(s, n, "GPU-%d", d->number); return 0; }
-int nvmlDeviceGetPciInfo_v3(device d, pci_info *p) {
-	memset(p, 0xee, sizeof *p);
-	p->domain = d->number && second[3] == '1', p->bus = d->number ? 0x3d : 0x1b, p->device = 0;
-	return 0;
-}
-GET(nvmlDeviceGetPersistenceMode, 1)
 int nvmlDeviceGetEccMode(device d, unsigned *now, unsigned *pending) { *now = 1, *pending = 0; return 0; }
 int nvmlDeviceGetTotalEccErrors(device d, int kind, int counter, unsigned long long *n) {
 	*n = (1ull << 40) + 10 * kind + counter;
@@ -90,11 +70,6 @@ int nvmlDeviceGetRemappedRows(device d, unsigned *corrected, unsigned *uncorrect
 int nvmlDeviceGetNvLinkState(device d, unsigned link, unsigned *v) {
 	if (link > 2) return 2;
 	*v = link != 1;
-	return 0;
-}
-int nvmlDeviceGetNvLinkVersion(device d, unsigned link, unsigned *v) { *v = 4; return 0; }
-int nvmlDeviceGetNvLinkRemotePciInfo_v2(device d, unsigned link, pci_info *p) {
-	p->domain = 0, p->bus = 0xa0 + link, p->device = 0;
 	return 0;
 }
 int nvmlDeviceGetNvLinkRemoteDeviceType(device d, unsigned link, unsigned *v) { *v = 2; return 0; }

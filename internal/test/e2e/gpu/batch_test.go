@@ -39,6 +39,7 @@ func TestGroupOfReductions(t *testing.T) {
 			single, grouped := commtest.Memories(t, list, bytes), commtest.Memories(t, list, bytes)
 			rng := rand.New(rand.NewPCG(1, 2))
 			size := test.t.Size()
+			streams := make([][]gpu.Stream, test.n)
 			for r, d := range list {
 				data := make([]byte, bytes)
 				for i := range data {
@@ -47,6 +48,7 @@ func TestGroupOfReductions(t *testing.T) {
 					}
 				}
 				require.NoError(t, errors.Join(d.Write(single[r], data), d.Write(grouped[r], data)))
+				streams[r] = []gpu.Stream{commtest.Stream(t, d), commtest.Stream(t, d)}
 			}
 			calls := func(x ringo.Region, s []gpu.Stream) (all []*ringo.Call) {
 				at := 0
@@ -62,18 +64,6 @@ func TestGroupOfReductions(t *testing.T) {
 				}
 				return all
 			}
-			streams := make([][]gpu.Stream, test.n)
-			for r, d := range list {
-				for range 2 {
-					s, err := d.NewStream()
-					require.NoError(t, err)
-					streams[r] = append(streams[r], s)
-					defer func() { require.NoError(t, d.DestroyStream(s)) }()
-				}
-			}
-			synchronize := func(c *ringo.Comm) error {
-				return errors.Join(c.Synchronize(streams[c.Rank()][0]), c.Synchronize(streams[c.Rank()][1]))
-			}
 			together := func(r int, s []gpu.Stream) error {
 				g := ringo.NewGroup()
 				for _, call := range calls(grouped[r], s) {
@@ -81,55 +71,49 @@ func TestGroupOfReductions(t *testing.T) {
 				}
 				return g.Run()
 			}
-			compare := func() {
+			synchronize := func(c *ringo.Comm) error {
+				return errors.Join(c.Synchronize(streams[c.Rank()][0]), c.Synchronize(streams[c.Rank()][1]))
+			}
+			// compare has single calls, and f, carry out the same.
+			compare := func(f func(c *commtest.Rank)) {
 				t.Helper()
+				commtest.Run(t, comms, func(c *commtest.Rank) {
+					for _, call := range calls(single[c.Rank()], streams[c.Rank()][:1]) {
+						require.NoError(c, c.Do(call))
+					}
+					require.NoError(c, synchronize(c.Comm))
+				})
+				before := driver.n.Load()
+				commtest.Run(t, comms, f)
+				commtest.NoErrors(t, commtest.Each(comms, synchronize))
+				if !need.Required("pcie") { // without lines there are no shared kernels
+					require.LessOrEqual(t, int(driver.n.Load()-before), test.n*test.most)
+				}
 				for r, d := range list {
-					want, got := make([]byte, bytes), make([]byte, bytes)
-					require.NoError(t, errors.Join(d.Read(want, single[r]), d.Read(got, grouped[r])))
-					require.Equal(t, want, got, "rank %d", r)
+					require.Equal(t, commtest.Read(t, d, single[r]), commtest.Read(t, d, grouped[r]), "rank %d", r)
 				}
 			}
-			one := func() {
-				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-					for _, call := range calls(single[c.Rank()], streams[c.Rank()][:1]) {
-						if err := c.Do(call); err != nil {
-							return err
-						}
-					}
-					return synchronize(c)
-				}))
-			}
-			one()
-			before := driver.n.Load()
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { // streams are a rank's own business
-				return errors.Join(together(c.Rank(), streams[c.Rank()][:1+c.Rank()%2]), synchronize(c))
-			}))
-			if !need.Required("pcie") { // without lines there are no shared kernels
-				require.LessOrEqual(t, int(driver.n.Load()-before), test.n*test.most)
-			}
-			compare()
-
-			one()
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+			compare(func(c *commtest.Rank) { // streams are a rank's own business
+				require.NoError(c, together(c.Rank(), streams[c.Rank()][:1+c.Rank()%2]))
+			})
+			compare(func(c *commtest.Rank) {
 				s := streams[c.Rank()]
 				g, err := c.Device().Capture(s[0], func() error { return together(c.Rank(), s[:1]) })
-				if err != nil {
-					return err
+				require.NoError(c, err)
+				require.NoError(c, errors.Join(g.Launch(s[0]), c.Synchronize(s[0]), g.Close()))
+			})
+			compare(func(c *commtest.Rank) { // one goroutine drives all
+				if c.Rank() > 0 {
+					return
 				}
-				return errors.Join(g.Launch(s[0]), synchronize(c), g.Close())
-			}))
-			compare()
-
-			g := ringo.NewGroup() // one goroutine drives all
-			one()
-			for r := range list {
-				for _, call := range calls(grouped[r], streams[r]) {
-					g.Add(comms[r], call)
+				g := ringo.NewGroup()
+				for r := range list {
+					for _, call := range calls(grouped[r], streams[r]) {
+						g.Add(comms[r], call)
+					}
 				}
-			}
-			require.NoError(t, g.Run())
-			commtest.NoErrors(t, commtest.Each(comms, synchronize))
-			compare()
+				require.NoError(c, g.Run())
+			})
 		})
 	}
 }
@@ -221,15 +205,12 @@ func TestLoneRankLaunchesNothing(t *testing.T) {
 	want := bytes.Repeat([]byte{1, 2, 3, 4}, 64)
 	require.NoError(t, list[0].Write(in, want))
 	before := driver.n.Load()
-	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather,
-		ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter} {
+	for _, kind := range commtest.Collectives {
 		call := &ringo.Call{Kind: kind, In: in, Out: out, Count: 64, Type: ringo.Float32}
 		require.NoError(t, list[0].Write(out, make([]byte, 256)))
 		require.NoError(t, c.Do(call), kind)
 		require.NoError(t, c.Synchronize(0))
-		got := make([]byte, 256)
-		require.NoError(t, list[0].Read(got, out))
-		require.Equal(t, want, got, kind)
+		require.Equal(t, want, commtest.Read(t, list[0], out), kind)
 		call.In = out
 		require.NoError(t, c.Do(call), kind)
 	}

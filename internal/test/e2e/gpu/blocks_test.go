@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,22 +55,6 @@ reducescatter 3 any all logstep 5/4
 	}
 }
 
-// With few blocks schedules go by bulk copies, and are as right as ever, at any length
-// and place.
-func TestBlocksBulk(t *testing.T) {
-	comms := commtest.OnDevices(t, gputest.GPUs(t, 3), ringo.Config{MaxBlocks: 2, Timeout: 30 * time.Second})
-	room := commtest.Arenas(t, comms, 2*8*4001)
-	for _, c := range comms {
-		require.Contains(t, fmt.Sprint(c.Paths()), "schedules go by bulk copies")
-	}
-	for i, count := range []int{1001, 4000} {
-		for _, kind := range commtest.Collectives {
-			commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum, Root: i},
-				i == 0, 4*i)
-		}
-	}
-}
-
 // With policy zero copy engines carry out calls that only move registered memory, at all sizes;
 // other calls are as right as ever.
 func TestBlocksPolicyZero(t *testing.T) {
@@ -87,62 +71,57 @@ func TestBlocksPolicyZero(t *testing.T) {
 			}
 		}
 	}
-	errs := make([]error, len(comms))
-	var wg sync.WaitGroup
-	for r, c := range comms {
-		in, out := commtest.AllocMapped(t, c.Device(), make([]byte, 16<<10)),
-			commtest.AllocMapped(t, c.Device(), make([]byte, 16<<10))
-		wg.Go(func() {
-			a, err := c.Register(in)
-			b, err2 := c.Register(out)
-			errs[r] = errors.Join(err, err2)
-			if errs[r] == nil {
-				errs[r] = errors.Join(compareInWindows(c, nil, in, out, calls, by, call.Copies),
-					compareInWindows(c, nil, in, out, others, by, call.Auto), a.Close(), b.Close())
-			}
-		})
-	}
-	wg.Wait()
-	require.NoError(t, errors.Join(errs...))
-}
-
-// Ranks that want different budgets agree on one, and on the algorithm of each call.
-func TestBlocksAgreed(t *testing.T) {
-	list := gputest.GPUs(t, 2)
-	comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
-		return ringo.Config{MaxBlocks: 6 - 2*r, MinBlocks: 1 + r, BlockPolicy: []string{"efficiency", "default"}[r],
-			Timeout: 30 * time.Second}
+	commtest.Run(t, comms, func(c *commtest.Rank) {
+		in := commtest.AllocMapped(c, c.Device(), make([]byte, 16<<10))
+		out := commtest.AllocMapped(c, c.Device(), make([]byte, 16<<10))
+		a, err := c.Register(in)
+		require.NoError(c, err)
+		b, err := c.Register(out)
+		require.NoError(c, err)
+		require.NoError(c, compareInWindows(c.Comm, nil, in, out, calls, by, call.Copies))
+		require.NoError(c, compareInWindows(c.Comm, nil, in, out, others, by, call.Auto))
+		require.NoError(c, errors.Join(a.Close(), b.Close()))
 	})
-	for _, c := range comms {
-		require.Contains(t, fmt.Sprint(c.Paths()), "kernels of up to 4 blocks")
-		require.Contains(t, fmt.Sprint(c.Paths()),
-			"at least 2 blocks where there is work for them (RINGO_MIN_CTAS), policy efficiency (RINGO_CTA_POLICY)")
-	}
-	room := commtest.Arenas(t, comms, 2*8*1001)
-	for _, kind := range commtest.Collectives {
-		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: 1001, Type: ringo.Int32, Op: ringo.Sum}, false, 1)
-	}
 }
 
-// With the policy default few lanes move data by bulk copies, with latency all lanes by threads, unless another rank
-// has the default; each policy carries out every collective.
+// Ranks agree on one budget of blocks and one policy, whatever each wants: with few blocks schedules go by bulk copies,
+// with the policy latency all lanes move data by threads unless another rank has the default. Each carries out every
+// collective, at any length and place.
 func TestPolicies(t *testing.T) {
-	for _, test := range []struct {
-		policies [2]string
-		narrow   bool
-	}{{[2]string{"latency", "latency"}, false}, {[2]string{"latency", "default"}, true}} {
-		t.Run(strings.Join(test.policies[:], " and "), func(t *testing.T) {
-			comms := commtest.OnHosts(t, gputest.GPUs(t, 2), func(r int) ringo.Config {
-				return ringo.Config{BlockPolicy: test.policies[r], Timeout: 30 * time.Second}
+	const narrow, bulk = "lanes, for GPUs that compute beside them", "schedules go by bulk copies"
+	for name, test := range map[string]struct {
+		ranks  int
+		config func(r int) ringo.Config
+		says   []string // of narrow, bulk and others: those that are not here are not said
+	}{
+		"two blocks": {3, func(int) ringo.Config { return ringo.Config{MaxBlocks: 2} }, []string{bulk}},
+		"other budgets": {2, func(r int) ringo.Config {
+			return ringo.Config{MaxBlocks: 6 - 2*r, MinBlocks: 1 + r, BlockPolicy: []string{"efficiency", "default"}[r]}
+		}, []string{bulk, "kernels of up to 4 blocks", "at least 2 blocks where there is work for them (RINGO_MIN_CTAS), " +
+			"policy efficiency (RINGO_CTA_POLICY)"}},
+		"latency": {2, func(int) ringo.Config { return ringo.Config{BlockPolicy: "latency"} }, nil},
+		"latency and default": {2, func(r int) ringo.Config {
+			return ringo.Config{BlockPolicy: []string{"latency", "default"}[r]}
+		}, []string{narrow, bulk}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			comms := commtest.OnHosts(t, gputest.GPUs(t, test.ranks), func(r int) ringo.Config {
+				cfg := test.config(r)
+				cfg.Timeout = 30 * time.Second
+				return cfg
 			})
 			for _, c := range comms {
-				require.Equal(t, test.narrow, strings.Contains(fmt.Sprint(c.Paths()), "lanes, for GPUs that compute beside them"))
-				require.Equal(t, test.narrow, strings.Contains(fmt.Sprint(c.Paths()), "schedules go by bulk copies"))
+				paths := fmt.Sprint(c.Paths())
+				for _, what := range append(test.says, narrow, bulk) {
+					require.Equal(t, slices.Contains(test.says, what), strings.Contains(paths, what), "%s: %s", what, paths)
+				}
 			}
-			room := commtest.Arenas(t, comms, 2*8*1001)
-			for _, kind := range commtest.Collectives {
-				commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: 1001, Type: ringo.Float32, Op: ringo.Sum},
-					false, 1)
+			room := commtest.Arenas(t, comms, 2*8*4001)
+			for i, count := range []int{1001, 4000} {
+				for _, kind := range commtest.Collectives {
+					commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum,
+						Root: i}, i == 0, 1+3*i)
+				}
 			}
 		})
 	}

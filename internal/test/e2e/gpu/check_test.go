@@ -47,10 +47,7 @@ func TestDeviceBadCalls(t *testing.T) {
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	c, d := comms[0], list[0]
 	good, foreign := commtest.Alloc(t, d, make([]byte, 4096)), commtest.Alloc(t, list[1], make([]byte, 4096))
-	stream, err := d.NewStream()
-	require.NoError(t, err)
-	alien, err := list[1].NewStream()
-	require.NoError(t, err)
+	stream, alien := commtest.Stream(t, d), commtest.Stream(t, list[1])
 	big, err := d.Alloc(64 << 20)
 	require.NoError(t, err)
 	require.NoError(t, d.Free(big))
@@ -136,8 +133,11 @@ func TestDeviceBadCalls(t *testing.T) {
 		}))
 		wellOnDevice(t, comms)
 	})
-	require.NoError(t, d.DestroyStream(stream))
-	require.NoError(t, list[1].DestroyStream(alien))
+
+	alone := commtest.Local(t, 1, ringo.Config{})[0]
+	err = alone.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: good, Out: good, Count: 4, Type: ringo.Float32})
+	require.ErrorIs(t, err, ringo.ErrUnsupported)
+	require.ErrorContains(t, err, "no rank has a GPU")
 }
 
 // Memory that was freed after calls on it is found if gpu.Device.Free has freed it, and

@@ -2,7 +2,9 @@ package gpu
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -281,14 +283,11 @@ func TestDeviceCloseOrder(t *testing.T) {
 	tier.Long(t)
 	list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 	var all []*ringo.Comm
-	var streams []gpu.Stream
 	for _, way := range []string{"p2p", "host memory", "bridge", "tcp"} {
 		all = append(all, commtest.OnDevices(t, list, ways[way])...)
 	}
 	for i, c := range all {
-		s, err := list[i%2].NewStream()
-		require.NoError(t, err)
-		streams = append(streams, s)
+		s := commtest.Stream(t, list[i%2])
 		x := commtest.Alloc(t, list[i%2], make([]byte, 40000))
 		for range 3 {
 			require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 10000, Type: ringo.Float32,
@@ -300,9 +299,6 @@ func TestDeviceCloseOrder(t *testing.T) {
 		require.NoError(t, all[i].Close())
 		require.ErrorIs(t, all[i].Do(&ringo.Call{Kind: ringo.KindBarrier, In: mem.Device(i%2, 0, 0)}), ringo.ErrClosed)
 	}
-	for i, s := range streams {
-		require.NoError(t, list[i%2].DestroyStream(s))
-	}
 }
 
 // Ranks share a GPU, each on a stream of its own, and their first operations come
@@ -310,42 +306,34 @@ func TestDeviceCloseOrder(t *testing.T) {
 // kernel.
 func TestDeviceShared(t *testing.T) {
 	tier.Long(t)
-	for name, cfg := range ways {
+	shared := maps.Clone(ways)
+	shared["window"] = ringo.Config{Algo: "window"}
+	for name, cfg := range shared {
 		t.Run(name, func(t *testing.T) {
 			one := gputest.GPUs(t, 1, gputest.Unchecked(1))[0]
 			list := []*gpu.Device{one, one, one}
 			cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, cfg)
 			require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "GPU memory: up to 3 ranks share a GPU")
-			streams := make([]gpu.Stream, len(list))
-			for r := range streams {
-				var err error
-				streams[r], err = one.NewStream()
-				require.NoError(t, err)
-				defer one.DestroyStream(streams[r])
-			}
-			var want int64
-			for r := range list {
-				want += int64(r + 1)
+			streams, memory := commtest.Streams(t, list), commtest.Memories(t, list, 256)
+			if name == "window" {
+				defer closeWindows(t, register(t, comms, memory, 0, 256))
 			}
 			for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindAllGather, ringo.KindAlltoAll} {
-				outs := make([]mem.Region, len(list))
+				want := []int64{1, 2, 3}
+				if kind == ringo.KindAllReduce {
+					want = []int64{6}
+				}
 				for r, c := range comms {
-					in := commtest.Alloc(t, one, mem.Of([]int64{int64(r + 1), int64(r + 1), int64(r + 1)}).Bytes())
-					outs[r] = commtest.Alloc(t, one, make([]byte, 3*8*3))
-					require.NoError(t, c.Do(&ringo.Call{Kind: kind, In: in, Out: outs[r], Count: 1, Type: ringo.Int64,
-						Stream: streams[r]}))
+					in := mem.Of(slices.Repeat([]int64{int64(r + 1)}, 3)).Bytes()
+					require.NoError(t, one.Write(memory[r].Slice(0, len(in)), in))
+					require.NoError(t, c.Do(&ringo.Call{Kind: kind, In: memory[r].Slice(0, 24), Out: memory[r].Slice(128, 24),
+						Count: 1, Type: ringo.Int64, Stream: streams[r]}))
 					time.Sleep(10 * time.Millisecond)
 				}
 				for r, c := range comms {
 					require.NoError(t, c.Synchronize(streams[r]))
-					got := make([]int64, 3)
-					require.NoError(t, one.Read(mem.Of(got).Bytes(), outs[r]))
-					if kind == ringo.KindAllReduce {
-						require.Equal(t, want, got[0])
-					} else {
-						require.Equal(t, []int64{1, 2, 3}, got)
-					}
+					require.Equal(t, mem.Of(want).Bytes(), commtest.Read(t, one, memory[r].Slice(128, 8*len(want))), "%v", kind)
 				}
 			}
 		})

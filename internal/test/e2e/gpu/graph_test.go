@@ -23,9 +23,7 @@ func TestDeviceInConditionalBody(t *testing.T) {
 	var buffers []mem.Region
 	for r, d := range list {
 		buffers = append(buffers, commtest.Alloc(t, d, commtest.Floats(make([]float32, count))))
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		driver := d.Driver()
+		s, driver := commtest.Stream(t, d), d.Driver()
 		if v, err := driver.DriverGetVersion(); err != nil || v < 12040 {
 			t.Skip("needs CUDA 12.4")
 		}
@@ -53,7 +51,6 @@ func TestDeviceInConditionalBody(t *testing.T) {
 		})
 		require.Error(t, refused)
 		t.Log(refused)
-		require.NoError(t, d.DestroyStream(s))
 	}
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[c.Rank()], Out: buffers[c.Rank()], Count: count,
@@ -73,12 +70,10 @@ func TestDeviceGraphInGraph(t *testing.T) {
 	}
 	var buffers []mem.Region
 	outer := make([]cuda.GraphExec, n)
-	streams := make([]cuda.Stream, n)
+	streams := commtest.Streams(t, list)
 	for r, d := range list {
 		buffers = append(buffers, commtest.Alloc(t, d, commtest.Floats(ones)))
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		streams[r] = s
+		s := streams[r]
 		driver := d.Driver()
 		require.NoError(t, d.With(func() error {
 			require.NoError(t, driver.StreamBeginCapture(s, cuda.CaptureRelaxed))
@@ -108,10 +103,7 @@ func TestDeviceGraphInGraph(t *testing.T) {
 	}
 	for r, d := range list {
 		require.NoError(t, comms[r].Synchronize(streams[r]))
-		got := make([]byte, 4*count)
-		require.NoError(t, d.Read(got, buffers[r]))
-		require.Equal(t, commtest.Floats(ones), got)
+		require.Equal(t, commtest.Floats(ones), commtest.Read(t, d, buffers[r]))
 		require.NoError(t, d.With(func() error { return d.Driver().GraphExecDestroy(outer[r]) }))
-		require.NoError(t, d.DestroyStream(streams[r]))
 	}
 }

@@ -28,32 +28,6 @@ func held(t *testing.T, all []*doubler) (streams []gpu.Stream, graphs []cuda.Gra
 	return streams, graphs
 }
 
-// Close waits for graphs that were launched before it.
-func TestCloseWaitsForGraphs(t *testing.T) {
-	for _, w := range tier.Some(3, everyWay()) {
-		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			all := w.doublers(t)
-			streams, graphs := held(t, all)
-			for i, l := range all {
-				l.set(1)
-				l.launch(graphs[i], streams[i])
-				l.launch(graphs[i], streams[i])
-			}
-			for i, l := range all {
-				l.destroy(graphs[i])
-			}
-			closeAll(t, all)
-			for _, l := range all {
-				b := make([]byte, l.x.Len())
-				require.NoError(t, l.d.Read(b, l.x))
-				require.EqualValues(t, 4, b[0])
-			}
-		})
-	}
-}
-
 // A rank that waits for nothing when another one aborts has no error, until it launches a graph, whose operations then
 // do nothing.
 func TestDeviceIdleRank(t *testing.T) {

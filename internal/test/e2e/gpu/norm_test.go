@@ -101,26 +101,21 @@ func TestNormTimeout(t *testing.T) {
 			cfg.Timeout = 2 * realTime // which the loading is part of
 			comms := commtest.OnDevices(t, list, cfg)
 			memory := commtest.Memories(t, list, 8*row)
+			streams := commtest.Streams(t, list)
 			// loads the kernels
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return step(c, memory[c.Rank()], row, 0) }))
 			begin := time.Now()
-			errs := commtest.Each(comms, func(c *ringo.Comm) error {
-				d := c.Device()
-				s, err := d.NewStream()
-				if err != nil || c.Rank() == n-1 {
-					return errors.Join(err, d.DestroyStream(s))
-				}
-				defer d.DestroyStream(s)
-				if err := launchCaptured(d, cuda.CaptureThreadLocal, s,
-					func() error { return step(c, memory[c.Rank()], row, s) }); err != nil {
+			errs := commtest.Each(comms[:n-1], func(c *ringo.Comm) error {
+				s := streams[c.Rank()]
+				g, err := c.Device().Capture(s, func() error { return step(c, memory[c.Rank()], row, s) })
+				if err != nil {
 					return err
 				}
-				return c.Synchronize(s)
+				return errors.Join(g.Launch(s), g.Close(), c.Synchronize(s))
 			})
 			require.Less(t, time.Since(begin), tier.Patience)
-			require.NoError(t, errs[n-1])
 			require.ErrorIs(t, errors.Join(errs...), ringo.ErrTimeout)
-			for _, err := range errs[:n-1] {
+			for _, err := range errs {
 				require.Error(t, err)
 				blames(t, err, fmt.Sprint("rank ", n-1))
 			}

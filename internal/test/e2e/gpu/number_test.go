@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,48 +19,41 @@ import (
 
 // A numbered is one rank in a test of numbers, with the call that it makes, captures and replays.
 type numbered struct {
-	c      *ringo.Comm
-	d      *gpu.Device
+	*commtest.Rank
 	call   ringo.Call
 	want   []byte
 	spare  mem.Region
-	stream gpu.Stream
 	graphs []*gpu.Graph
 }
 
-func (x *numbered) capture() error {
-	g, err := x.d.Capture(x.stream, func() error { return x.c.Do(&x.call) })
+func (x *numbered) eager() { require.NoError(x, x.Do(&x.call)) }
+
+func (x *numbered) replay() { require.NoError(x, x.graphs[0].Launch(x.call.Stream)) }
+
+func (x *numbered) capture() {
+	g, err := x.Device().Capture(x.call.Stream, func() error { return x.Do(&x.call) })
+	require.NoError(x, err)
 	x.graphs = append(x.graphs, g)
-	return err
 }
 
 // exchange is a group of two messages to and from the other rank, which have no number.
-func (x *numbered) exchange() error {
+func (x *numbered) exchange() {
 	g := ringo.NewGroup()
-	peer, n := 1-x.c.Rank(), x.spare.Len()
-	g.Add(x.c, &ringo.Call{Kind: ringo.KindSend, In: x.call.In.Slice(0, n), Count: n, Type: ringo.Uint8, Peer: peer,
-		Stream: x.stream})
-	g.Add(x.c, &ringo.Call{Kind: ringo.KindRecv, Out: x.spare, Count: n, Type: ringo.Uint8, Peer: peer, Stream: x.stream})
-	return g.Run()
+	peer, n := 1-x.Rank.Rank(), x.spare.Len()
+	g.Add(x.Comm, &ringo.Call{Kind: ringo.KindSend, In: x.call.In.Slice(0, n), Count: n, Type: ringo.Uint8, Peer: peer,
+		Stream: x.call.Stream})
+	g.Add(x.Comm, &ringo.Call{Kind: ringo.KindRecv, Out: x.spare, Count: n, Type: ringo.Uint8, Peer: peer,
+		Stream: x.call.Stream})
+	require.NoError(x, errors.Join(g.Run(), x.Synchronize(x.call.Stream)))
 }
 
 // kept clears Out, has run carry out the call, and compares Out.
-func (x *numbered) kept(run func() error) error {
-	got := make([]byte, len(x.want))
-	err := errors.Join(x.d.Write(x.call.Out, make([]byte, x.call.Out.Len())), run(), x.c.Synchronize(x.stream),
-		x.d.Read(got, x.call.Out))
-	if err == nil && !bytes.Equal(got, x.want) {
-		err = fmt.Errorf("rank %d: the result is wrong", x.c.Rank())
-	}
-	return err
-}
-
-func (x *numbered) close() error {
-	var errs []error
-	for _, g := range x.graphs {
-		errs = append(errs, g.Close())
-	}
-	return errors.Join(append(errs, x.d.DestroyStream(x.stream))...)
+func (x *numbered) kept(run func()) {
+	d := x.Device()
+	require.NoError(x, d.Write(x.call.Out, make([]byte, x.call.Out.Len())))
+	run()
+	require.NoError(x, x.Synchronize(x.call.Stream))
+	require.Equal(x, x.want, commtest.Read(x, d, x.call.Out.Slice(0, len(x.want))))
 }
 
 // A rank that throws a capture away, or never replays one that its peer has not made, stays
@@ -94,55 +86,50 @@ func TestNumbersOfWhatRan(t *testing.T) {
 			if test.window {
 				defer closeWindows(t, register(t, comms, memory, 0, 4096))
 			}
-			ranks := make([]numbered, n)
-			for r, c := range comms {
-				call := ringo.Call{Kind: test.kind, Count: count, Type: ringo.Int32}
+			ranks := make([]*numbered, n)
+			all := func(f func(x *numbered)) {
+				t.Helper()
+				commtest.Run(t, comms, func(c *commtest.Rank) {
+					x := ranks[c.Comm.Rank()]
+					x.Rank = c
+					f(x)
+				})
+			}
+			streams := commtest.Streams(t, list)
+			for r := range comms {
+				call := ringo.Call{Kind: test.kind, Count: count, Type: ringo.Int32, Stream: streams[r]}
 				in, out := call.Shape(r, n)
 				call.In, call.Out = memory[r].Slice(0, 4*in), memory[r].Slice(2048, 4*out)
-				data := make([]int32, in)
+				ranks[r] = &numbered{call: call, want: make([]byte, 4*out), spare: memory[r].Slice(4000, 96)}
+			}
+			all(func(x *numbered) { // the right result; calls on host memory have numbers of their own
+				data := make([]int32, x.call.In.Len()/4)
 				for i := range data {
-					data[i] = int32(100*r + i)
+					data[i] = int32(100*x.Comm.Rank() + i)
 				}
-				require.NoError(t, list[r].Write(call.In, mem.Of(data).Bytes()))
-				s, err := list[r].NewStream()
-				require.NoError(t, err)
-				ranks[r] = numbered{c: c, d: list[r], call: call, want: make([]byte, 4*out), spare: memory[r].Slice(4000, 96),
-					stream: s}
-				defer func() { require.NoError(t, ranks[r].close()) }()
-			}
-			all := func(f func(x *numbered) error) {
-				t.Helper()
-				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return f(&ranks[c.Rank()]) }))
-			}
-			all(func(x *numbered) error { // the right result; calls on host memory have numbers of their own
-				host, data := x.call, make([]byte, x.call.In.Len())
-				err := x.d.Read(data, host.In)
-				host.In, host.Out, host.Stream = mem.Host(data), mem.Host(x.want), 0
-				return errors.Join(err, x.c.Do(&host))
+				host := x.call
+				host.In, host.Out, host.Stream = mem.Of(data), mem.Of(x.want), 0
+				require.NoError(x, errors.Join(x.Device().Write(x.call.In, host.In.Bytes()), x.Do(&host)))
 			})
-			for r := range ranks {
-				ranks[r].call.Stream = ranks[r].stream
-			}
-			eager := func(x *numbered) error { return x.kept(func() error { return x.c.Do(&x.call) }) }
 
-			require.NoError(t, ranks[0].capture()) // and throws it away
+			ranks[0].capture() // and throws it away
 			require.NoError(t, ranks[0].graphs[0].Close())
 			ranks[0].graphs = nil
-			all(eager)
+			all(func(x *numbered) { x.kept(x.eager) })
 			all((*numbered).capture)
-			require.NoError(t, ranks[0].capture()) // never replayed
+			ranks[0].capture() // never replayed
 			for range 2 {
-				all(eager)
-				all(func(x *numbered) error { return x.kept(func() error { return x.graphs[0].Launch(x.stream) }) })
-				all(func(x *numbered) error { return errors.Join(x.exchange(), x.c.Synchronize(x.stream)) })
+				all(func(x *numbered) { x.kept(x.eager) })
+				all(func(x *numbered) { x.kept(x.replay) })
+				all((*numbered).exchange)
 			}
 			const next = 6 // 3 calls and 2 replays came before
 			errs := commtest.Each(comms, func(c *ringo.Comm) error {
-				x := ranks[c.Rank()]
+				call := ranks[c.Rank()].call
 				if c.Rank() == 1 {
-					x.call.Kind, x.call.Count, x.call.Out = ringo.KindReduceScatter, 8, x.spare
+					call.Kind, call.Count, call.Out = ringo.KindReduceScatter, 8, ranks[1].spare
 				}
-				return errors.Join(c.Do(&x.call), c.Synchronize(x.stream))
+				return errors.Join(c.Do(&call), c.Synchronize(call.Stream))
 			})
 			named := 0
 			for _, err := range errs {
@@ -154,6 +141,11 @@ func TestNumbersOfWhatRan(t *testing.T) {
 				}
 			}
 			require.NotZero(t, named, "both calls are named: %v", errs)
+			for _, x := range ranks {
+				for _, g := range x.graphs {
+					require.NoError(t, g.Close())
+				}
+			}
 		})
 	}
 }

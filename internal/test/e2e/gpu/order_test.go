@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"testing"
@@ -14,7 +15,6 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
-	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // everyWay are ways to carry out an all-reduce of uint8 on GPU memory.
@@ -80,12 +80,7 @@ func (l *doubler) call(s gpu.Stream) *ringo.Call {
 
 func (l *doubler) double(s gpu.Stream) { require.NoError(l, l.c.Do(l.call(s))) }
 
-func (l *doubler) stream() gpu.Stream {
-	s, err := l.d.NewStream()
-	require.NoError(l, err)
-	l.Cleanup(func() { require.NoError(l, l.d.DestroyStream(s)) })
-	return s
-}
+func (l *doubler) stream() gpu.Stream { return commtest.Stream(l, l.d) }
 
 // begin begins a capture, end makes a graph of it.
 func (l *doubler) begin(s gpu.Stream) {
@@ -120,182 +115,29 @@ func (l *doubler) destroy(graphs ...cuda.GraphExec) {
 }
 
 func (l *doubler) set(v byte) {
-	b := make([]byte, l.x.Len())
-	for i := range b {
-		b[i] = v
-	}
-	require.NoError(l, l.d.Write(l.x, b))
+	require.NoError(l, l.d.Write(l.x, bytes.Repeat([]byte{v}, l.x.Len())))
 }
 
 // has checks that the memory holds v everywhere when all work of the communicator is done.
 func (l *doubler) has(v byte, s gpu.Stream) {
+	l.Helper()
 	require.NoError(l, l.c.Synchronize(s))
-	b := make([]byte, l.x.Len())
-	require.NoError(l, l.d.Read(b, l.x))
-	for i := range b {
-		if b[i] != v {
-			require.Equal(l, v, b[i], "rank %d, byte %d", l.c.Rank(), i)
-		}
-	}
+	require.Equal(l, bytes.Repeat([]byte{v}, l.x.Len()), commtest.Read(l, l.d, l.x), "rank %d", l.c.Rank())
 }
 
-// Operations of a communicator follow each other, whether they are called or captured, on
-// whichever streams they are launched.
-func TestOrderOfGraphs(t *testing.T) {
-	tier.Long(t)
-	for _, w := range tier.Some(2, everyWay()) {
-		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread() // the thread that captures
-			defer runtime.UnlockOSThread()
-			all := w.doublers(t)
-			streams, graphs := make([][]gpu.Stream, 2), make([][]cuda.GraphExec, 2)
-			for i, l := range all {
-				a, b, c := l.stream(), l.stream(), l.stream()
-				streams[i] = []gpu.Stream{a, b, c}
-				one := l.graph(a, func() { l.double(a) })
-				// Two captures at once.
-				l.begin(a)
-				l.begin(b)
-				l.double(a)
-				l.double(b)
-				l.double(a)
-				graphs[i] = []cuda.GraphExec{one, l.end(a), l.end(b)}
-			}
-			for round := range 3 {
-				for i, l := range all {
-					s := streams[i]
-					l.set(1)
-					l.launch(graphs[i][0], s[0]) // one operation
-					l.launch(graphs[i][1], s[1]) // two
-					l.double(s[2])               // beside graphs
-					l.launch(graphs[i][2], s[0]) // one
-					l.launch(graphs[i][0], s[1]) // one
-					l.double(s[2*(round&1)])     // on the stream of the eager call before, or another
-				}
-				for i, l := range all {
-					l.has(128, streams[i][2*(round&1)])
-				}
-			}
-			for i, l := range all {
-				l.destroy(graphs[i]...)
-			}
-		})
+// Streams with the same handle are told apart: the per-thread streams.
+func TestOrderOfThreads(t *testing.T) {
+	all := way{}.doublers(t)
+	for _, l := range all {
+		l.set(1)
+		for range 4 {
+			onThread(func() { l.double(gpu.PerThread) })
+		}
+		l.double(0)
 	}
-}
-
-// A capture may go over several streams: the operations on them follow each other.
-func TestOrderInFork(t *testing.T) {
-	for _, w := range tier.Some(3, everyWay()) {
-		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			all := w.doublers(t)
-			last := make([]gpu.Stream, len(all))
-			for i, l := range all {
-				driver, a, b := l.d.Driver(), l.stream(), l.stream()
-				fork, err := l.d.NewEvent()
-				require.NoError(t, err)
-				join, err := l.d.NewEvent()
-				require.NoError(t, err)
-				l.set(1)
-				x := l.graph(a, func() {
-					require.NoError(t, l.d.With(func() error { return cuda.After(driver, b, a, fork) }))
-					l.double(a)
-					l.double(b)
-					l.double(b)
-					l.double(a)
-					require.NoError(t, l.d.With(func() error { return cuda.After(driver, a, b, join) }))
-				})
-				l.launch(x, b)
-				l.double(a)
-				l.destroy(x)
-				l.double(b) // the graph is gone, its launch may be under way
-				last[i] = b
-				require.NoError(t, l.d.DestroyEvent(fork))
-				require.NoError(t, l.d.DestroyEvent(join))
-			}
-			for i, l := range all {
-				l.has(64, last[i])
-			}
-		})
+	for _, l := range all {
+		l.has(32, 0)
 	}
-}
-
-// Calls that are captured again give the same graph: an executable graph is updated with it, and
-// keeps its place in the order.
-func TestOrderOfUpdatedGraph(t *testing.T) {
-	for _, w := range tier.Some(3, everyWay()) {
-		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			all := w.doublers(t)
-			streams := make([]gpu.Stream, len(all))
-			for i, l := range all {
-				s, driver := l.stream(), l.d.Driver()
-				streams[i] = s
-				l.set(1)
-				twice := func() {
-					l.double(s)
-					l.double(s)
-				}
-				x := l.graph(s, twice)
-				l.double(0) // between the captures
-				l.begin(s)
-				twice()
-				require.NoError(t, l.d.With(func() error {
-					g, err := driver.StreamEndCapture(s)
-					require.NoError(t, err)
-					why, err := driver.GraphExecUpdate(x, g)
-					require.NoError(t, err, "%+v", why)
-					return driver.GraphDestroy(g)
-				}))
-				l.launch(x, s)
-				l.double(0)
-				l.launch(x, s)
-				l.destroy(x)
-			}
-			for i, l := range all {
-				l.has(64, streams[i])
-			}
-		})
-	}
-}
-
-// Streams with the same handle are told apart: the per-thread streams, and a new stream with the
-// handle of a destroyed one.
-func TestOrderOfSameHandles(t *testing.T) {
-	t.Run("per thread", func(t *testing.T) {
-		all := way{}.doublers(t)
-		for _, l := range all {
-			l.set(1)
-			for range 4 {
-				onThread(func() { l.double(gpu.PerThread) })
-			}
-			l.double(0)
-		}
-		for _, l := range all {
-			l.has(32, 0)
-		}
-	})
-	t.Run("given again", func(t *testing.T) {
-		all := way{}.doublers(t)
-		for _, l := range all {
-			l.set(1)
-			handles := map[gpu.Stream]bool{}
-			for range 4 {
-				s, err := l.d.NewStream()
-				require.NoError(t, err)
-				handles[s] = true
-				l.double(s)
-				require.NoError(t, l.d.DestroyStream(s)) // its work goes on
-			}
-			require.Less(t, len(handles), 4, "no handle was given again")
-			l.double(0)
-		}
-		for _, l := range all {
-			l.has(32, 0)
-		}
-	})
 }
 
 // onThread runs f on another OS thread, which ends after it.

@@ -1,14 +1,13 @@
 package gpu
 
 import (
-	"fmt"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
@@ -87,59 +86,27 @@ func TestFirstCallWhilePeersWait(t *testing.T) {
 			}
 			const count = 1000
 			a, b := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second}), commtest.OnDevices(t, list, cfg)
-			type rank struct {
-				x, y ringo.Region
-				s, u gpu.Stream
-			}
-			ranks := make([]rank, 2)
+			zeros := commtest.Floats(make([]float32, count))
+			var calls [2][2]*ringo.Call // by rank, of a and of b
 			for r, d := range list {
-				v := commtest.Floats(make([]float32, count))
-				ranks[r] = rank{x: commtest.Alloc(t, d, v), y: commtest.Alloc(t, d, v)}
-				for _, s := range []*gpu.Stream{&ranks[r].s, &ranks[r].u} {
-					var err error
-					*s, err = d.NewStream()
-					require.NoError(t, err)
-					defer d.DestroyStream(*s)
+				x, y := commtest.Alloc(t, d, zeros), commtest.Alloc(t, d, zeros)
+				calls[r] = [2]*ringo.Call{
+					{Kind: ringo.KindAllReduce, In: x, Out: x, Count: count, Type: ringo.Float32, Stream: commtest.Stream(t, d)},
+					{Kind: ringo.KindAllReduce, In: y, Out: y, Count: count, Type: ringo.Int32, Op: ringo.PreMulSum(2),
+						Stream: commtest.Stream(t, d)},
 				}
+				require.NoError(t, errors.Join(a[r].Prepare(calls[r][0]), b[r].Prepare(calls[r][1])))
 			}
-			first := func(r int) *ringo.Call {
-				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].x, Out: ranks[r].x, Count: count, Type: ringo.Float32,
-					Stream: ranks[r].s}
-			}
-			second := func(r int) *ringo.Call {
-				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].y, Out: ranks[r].y, Count: count, Type: ringo.Int32,
-					Op: ringo.PreMulSum(2), Stream: ranks[r].u}
-			}
-			for r := range ranks {
-				require.NoError(t, a[r].Prepare(first(r)))
-				require.NoError(t, b[r].Prepare(second(r)))
-			}
-			commtest.NoErrors(t, commtest.Each(a, func(c *ringo.Comm) error {
-				if c.Rank() == 0 {
-					if err := c.Do(first(0)); err != nil {
-						return err
-					}
-					if err := b[0].Do(second(0)); err != nil {
-						return err
-					}
+			commtest.Run(t, a, func(c *commtest.Rank) {
+				r := c.Rank()
+				first, second := calls[r][0], calls[r][1]
+				if r == 0 {
+					require.NoError(c, errors.Join(c.Do(first), b[r].Do(second)))
 				} else {
-					if err := b[1].Do(second(1)); err != nil {
-						return err
-					}
-					if err := b[1].Synchronize(ranks[1].u); err != nil {
-						return err
-					}
-					if err := c.Do(first(1)); err != nil {
-						return err
-					}
+					require.NoError(c, errors.Join(b[r].Do(second), b[r].Synchronize(second.Stream), c.Do(first)))
 				}
-				for _, s := range []gpu.Stream{ranks[c.Rank()].s, ranks[c.Rank()].u} {
-					if err := c.Synchronize(s); err != nil {
-						return fmt.Errorf("rank %d: %w", c.Rank(), err)
-					}
-				}
-				return nil
-			}))
+				require.NoError(c, errors.Join(c.Synchronize(first.Stream), c.Synchronize(second.Stream)))
+			})
 		})
 	}
 }

@@ -1,7 +1,7 @@
 package gpu
 
 import (
-	"fmt"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,65 +29,36 @@ func TestDeviceScales(t *testing.T) {
 			for _, kind := range commtest.Reductions {
 				for _, where := range []string{"call", "host", "device"} {
 					elements, _ := (&ringo.Call{Kind: kind, Count: count}).Shape(0, n)
-					commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+					x := make([]float32, elements)
+					for i := range x {
+						x[i] = float32(i%11 - 4)
+					}
+					commtest.Run(t, comms, func(c *commtest.Rank) {
 						d, r := c.Device(), c.Rank()
-						x := make([]float32, elements)
-						for i := range x {
-							x[i] = float32(i%11 - 4)
-						}
 						scale := []float32{float32(r + 2)}
-						op := ringo.PreMulSum(float64(scale[0]))
 						in, err := d.Alloc(4 * elements)
-						if err != nil {
-							return err
-						}
+						require.NoError(c, err)
 						out, err := d.Alloc(4*elements + 16)
-						if err != nil {
-							return err
-						}
-						switch at := out.Slice(4*elements+4, 4); where {
-						case "host":
-							op = ringo.PreMulSumAt(mem.Of(scale))
-						case "device":
-							op = ringo.PreMulSumAt(at)
-							if err := d.Write(at, commtest.Floats(scale)); err != nil {
-								return err
-							}
-						}
-						if err := d.Write(in, commtest.Floats(x)); err != nil {
-							return err
-						}
-						if err := c.Do(&ringo.Call{Kind: kind, In: in, Out: out, Count: count, Type: ringo.Float32, Op: op,
-							Root: 1}); err != nil {
-							return err
-						}
-						if err := c.Synchronize(0); err != nil {
-							return err
-						}
-						got := make([]byte, 4*count)
+						require.NoError(c, err)
+						at := out.Slice(4*elements+4, 4)
+						require.NoError(c, errors.Join(d.Write(in, commtest.Floats(x)), d.Write(at, commtest.Floats(scale))))
+						op := map[string]ringo.RedOp{"call": ringo.PreMulSum(float64(scale[0])),
+							"host": ringo.PreMulSumAt(mem.Of(scale)), "device": ringo.PreMulSumAt(at)}[where]
+						require.NoError(c, errors.Join(c.Do(&ringo.Call{Kind: kind, In: in, Out: out, Count: count,
+							Type: ringo.Float32, Op: op, Root: 1}), c.Synchronize(0)))
 						if kind != ringo.KindReduce || r == 1 { // nothing else writes it
-							if err := d.Read(got, out.Slice(0, len(got))); err != nil {
-								return err
+							want, first := make([]float32, count), 0
+							if kind == ringo.KindReduceScatter {
+								first = r * count
 							}
+							for i := range want {
+								want[i] = (2 + 3 + 4) * x[first+i]
+							}
+							require.Equal(c, commtest.Floats(want), commtest.Read(c, d, out.Slice(0, 4*count)), "%v, scalar in %s", kind,
+								where)
 						}
-						if err := d.Free(in); err != nil {
-							return err
-						}
-						if err := d.Free(out); err != nil {
-							return err
-						}
-						want, first := make([]float32, count), 0
-						if kind == ringo.KindReduceScatter {
-							first = r * count
-						}
-						for i := range want {
-							want[i] = (2 + 3 + 4) * x[first+i]
-						}
-						if string(commtest.Floats(want)) != string(got) && (kind != ringo.KindReduce || r == 1) {
-							return fmt.Errorf("%v, scalar in %s: wrong", kind, where)
-						}
-						return nil
-					}))
+						require.NoError(c, errors.Join(d.Free(in), d.Free(out)))
+					})
 				}
 			}
 		})
@@ -100,56 +71,29 @@ func TestDeviceScalarInGraph(t *testing.T) {
 	list := gputest.GPUs(t, n)
 	for _, cfg := range []ringo.Config{{}, {Algo: "ring"}, commtest.With(func(c *ringo.Config) { c.Algo = "steps" })} {
 		comms := commtest.OnDevices(t, list, cfg)
-		x := make([]kernels.BF16, count)
-		for i := range x {
-			x[i] = kernels.NewBF16(float32(i % 7))
+		multiples := func(k int) []byte { // of 0 to 6
+			x := make([]kernels.BF16, count)
+			for i := range x {
+				x[i] = kernels.NewBF16(float32(k * (i % 7)))
+			}
+			return mem.Of(x).Bytes()
 		}
-		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-			d := c.Device()
-			s, err := d.NewStream()
-			if err != nil {
-				return err
-			}
-			defer d.DestroyStream(s)
-			m, err := d.Alloc(4*count + 2)
-			if err != nil {
-				return err
-			}
-			defer d.Free(m)
-			in, out, at := m.Slice(0, 2*count), m.Slice(2*count, 2*count), m.Slice(4*count, 2)
-			if err := d.Write(in, mem.Of(x).Bytes()); err != nil {
-				return err
-			}
+		commtest.Run(t, comms, func(c *commtest.Rank) {
+			d, s := c.Device(), commtest.Stream(c, c.Device())
+			in, at := commtest.Alloc(c, d, multiples(1)), commtest.Alloc(c, d, make([]byte, 2))
+			out := commtest.Alloc(c, d, make([]byte, 2*count))
 			g, err := d.Capture(s, func() error {
 				return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: in, Out: out, Count: count, Type: ringo.BFloat16,
 					Op: ringo.PreMulSumAt(at), Stream: s})
 			})
-			if err != nil {
-				return err
-			}
+			require.NoError(c, err)
 			for k := range 3 {
-				scale := []kernels.BF16{kernels.NewBF16(float32((k + 1) * (c.Rank() + 1)))}
-				if err := d.Write(at, mem.Of(scale).Bytes()); err != nil {
-					return err
-				}
-				if err := g.Launch(s); err != nil {
-					return err
-				}
-				if err := c.Synchronize(s); err != nil {
-					return err
-				}
-				got := make([]kernels.BF16, count)
-				if err := d.Read(mem.Of(got).Bytes(), out); err != nil {
-					return err
-				}
-				for i := range got {
-					if want := float32((k + 1) * 3 * (i % 7)); got[i].Float32() != want {
-						return fmt.Errorf("launch %d: element %d is %g, want %g", k, i, got[i].Float32(), want)
-					}
-				}
+				scale := mem.Of([]kernels.BF16{kernels.NewBF16(float32((k + 1) * (c.Rank() + 1)))})
+				require.NoError(c, errors.Join(d.Write(at, scale.Bytes()), g.Launch(s), c.Synchronize(s)))
+				require.Equal(c, multiples((k+1)*3), commtest.Read(c, d, out), "launch %d", k)
 			}
-			return g.Close()
-		}))
+			require.NoError(c, g.Close())
+		})
 		for _, c := range comms {
 			require.NoError(t, c.Close())
 		}

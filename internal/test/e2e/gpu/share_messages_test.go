@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -49,10 +50,8 @@ func TestMessagesSideBySide(t *testing.T) {
 				for i, c := range w.comms {
 					for r, l := range c {
 						require.NoError(t, l.c.Synchronize(l.stream), "communicator %d, rank %d", i, r)
-						got := make([]byte, 2*n)
-						require.NoError(t, l.d.Read(got, l.x.Slice(n, 2*n)))
 						want := append(bytes.Repeat([]byte{byte(10*i + r + 1)}, n), bytes.Repeat([]byte{byte(10*i + 2 - r)}, n)...)
-						require.Equal(t, want, got, "communicator %d, rank %d", i, r)
+						require.Equal(t, want, commtest.Read(t, l.d, l.x.Slice(n, 2*n)), "communicator %d, rank %d", i, r)
 					}
 				}
 			}
@@ -60,10 +59,7 @@ func TestMessagesSideBySide(t *testing.T) {
 			h := newHolder(t, list[0])
 			defer h.letGo()
 			for _, d := range list {
-				s, err := d.NewStream()
-				require.NoError(t, err)
-				defer d.DestroyStream(s)
-				h.hold(d, s, processors(t, d))
+				h.hold(d, commtest.Stream(t, d), processors(t, d))
 			}
 			for r := range list {
 				for i := range w.comms {

@@ -2,8 +2,8 @@ package gpu
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +19,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // A holder keeps streams and parts of GPUs busy until it is told to let go.
@@ -99,10 +100,7 @@ func newCrowd(t *testing.T, list []*gpu.Device, n, bytes int, cfg ringo.Config) 
 		var c []lane
 		for _, m := range commtest.OnDevices(t, list, cfg) {
 			d := m.Device()
-			s, err := d.NewStream()
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, d.DestroyStream(s)) })
-			c = append(c, lane{c: m, d: d, stream: s, x: commtest.Alloc(t, d, make([]byte, bytes))})
+			c = append(c, lane{c: m, d: d, stream: commtest.Stream(t, d), x: commtest.Alloc(t, d, make([]byte, bytes))})
 		}
 		w.comms = append(w.comms, c)
 	}
@@ -131,12 +129,11 @@ func (w *crowd) try(i, r int) error {
 // finish waits for all and looks at the results.
 func (w *crowd) finish() {
 	w.t.Helper()
-	got, want := make([]byte, w.bytes), bytes.Repeat([]byte{3}, w.bytes)
+	want := bytes.Repeat([]byte{3}, w.bytes)
 	for i, c := range w.comms {
 		for r, l := range c {
 			require.NoError(w.t, l.c.Synchronize(l.stream), "communicator %d, rank %d", i, r)
-			require.NoError(w.t, l.d.Read(got, l.x))
-			require.Equal(w.t, want, got, "communicator %d, rank %d", i, r)
+			require.Equal(w.t, want, commtest.Read(w.t, l.d, l.x), "communicator %d, rank %d", i, r)
 		}
 	}
 }
@@ -153,10 +150,7 @@ func TestSideBySide(t *testing.T) {
 			h := newHolder(t, list[0])
 			defer h.letGo()
 			for _, d := range list {
-				s, err := d.NewStream()
-				require.NoError(t, err)
-				defer d.DestroyStream(s)
-				h.hold(d, s, processors(t, d))
+				h.hold(d, commtest.Stream(t, d), processors(t, d))
 			}
 			for r := range list {
 				for i := range w.comms {
@@ -284,10 +278,7 @@ func TestLaunchOrder(t *testing.T) {
 	for range 2 {
 		both(1)
 		for r, d := range list { // on a stream that no communicator has
-			s, err := d.NewStream()
-			require.NoError(t, err)
-			defer d.DestroyStream(s)
-			require.NoError(t, graphs[r].Launch(s))
+			require.NoError(t, graphs[r].Launch(commtest.Stream(t, d)))
 		}
 		want *= 16
 		both(0)
@@ -295,10 +286,6 @@ func TestLaunchOrder(t *testing.T) {
 	for r, d := range list {
 		l := w.comms[0][r]
 		require.NoError(t, l.c.Synchronize(l.stream))
-		got := make([]byte, 4*count)
-		require.NoError(t, d.Read(got, l.x.Slice(0, len(got))))
-		for i := range count {
-			require.Equal(t, want, binary.LittleEndian.Uint32(got[4*i:]))
-		}
+		require.Equal(t, mem.Of(slices.Repeat([]uint32{want}, count)).Bytes(), commtest.Read(t, d, l.x.Slice(0, 4*count)))
 	}
 }

@@ -30,10 +30,7 @@ func newRingOfSignals(t *testing.T, n int, cfg ringo.Config) *ringOfSignals {
 	list := gputest.GPUs(t, n)
 	x := &ringOfSignals{comms: commtest.OnDevices(t, list, cfg), windows: make([]*ringo.Window, n)}
 	for _, d := range list {
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, d.DestroyStream(s)) })
-		x.streams = append(x.streams, s)
+		x.streams = append(x.streams, commtest.Stream(t, d))
 		x.mine = append(x.mine, commtest.Alloc(t, d, make([]byte, signalBytes)))
 		x.whole = append(x.whole, commtest.AllocMapped(t, d, make([]byte, 4096)))
 	}

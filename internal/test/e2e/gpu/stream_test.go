@@ -2,7 +2,7 @@ package gpu
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -14,7 +14,6 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
-	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -28,19 +27,13 @@ type lane struct {
 
 const laneCount = 3000 // bytes
 
-// lanesOf makes a lane for each rank, with a stream from create.
-func lanesOf(t *testing.T, comms []*ringo.Comm, create func(d *gpu.Device) (gpu.Stream, error)) []lane {
+// lanesOf makes a lane on a stream for each rank.
+func lanesOf(t *testing.T, comms []*ringo.Comm, s gpu.Stream) (all []lane) {
 	t.Helper()
-	var all []lane
 	for _, c := range comms {
 		d := c.Device()
-		l := lane{c: c, d: d, x: commtest.Alloc(t, d, make([]byte, laneCount)),
-			y: commtest.Alloc(t, d, make([]byte, laneCount))}
-		require.NoError(t, d.With(func() (err error) {
-			l.stream, err = create(d)
-			return err
-		}))
-		all = append(all, l)
+		all = append(all, lane{c: c, d: d, stream: s, x: commtest.Alloc(t, d, make([]byte, laneCount)),
+			y: commtest.Alloc(t, d, make([]byte, laneCount))})
 	}
 	return all
 }
@@ -57,111 +50,17 @@ func (l *lane) keep() error {
 	return l.d.With(func() error { return l.d.Driver().MemcpyAsync(l.y.Ptr(), l.x.Ptr(), laneCount, l.stream) })
 }
 
-func (l *lane) link(v byte) error {
-	if err := l.fill(v); err != nil {
-		return err
-	}
-	if err := l.c.Do(l.reduce()); err != nil {
-		return err
-	}
-	return l.keep()
-}
-
 // kept checks what the chain has left.
-func (l *lane) kept(v byte) error {
-	if err := l.c.Synchronize(l.stream); err != nil {
-		return err
-	}
-	got := make([]byte, laneCount)
-	if err := l.d.Read(got, l.y); err != nil {
-		return err
-	}
-	if !bytes.Equal(got, bytes.Repeat([]byte{v}, laneCount)) {
-		return fmt.Errorf("rank %d: %d, want %d", l.c.Rank(), got[0], v)
-	}
-	return nil
-}
-
-// everyStream makes each kind of stream there is; those with end are destroyed.
-var everyStream = map[string]struct {
-	make func(d *gpu.Device) (gpu.Stream, error)
-	end  bool
-}{
-	"null":         {func(*gpu.Device) (gpu.Stream, error) { return 0, nil }, false},
-	"legacy":       {func(*gpu.Device) (gpu.Stream, error) { return gpu.Legacy, nil }, false},
-	"per thread":   {func(*gpu.Device) (gpu.Stream, error) { return gpu.PerThread, nil }, false},
-	"blocking":     {func(d *gpu.Device) (gpu.Stream, error) { return d.Driver().StreamCreate(0, 0) }, true},
-	"non-blocking": {func(d *gpu.Device) (gpu.Stream, error) { return d.NewStream() }, true},
-}
-
-// destroy ends the lanes' streams.
-func destroy(t *testing.T, lanes []lane) {
+func (l *lane) kept(t commtest.TB, v byte) {
 	t.Helper()
-	for _, l := range lanes {
-		require.NoError(t, l.d.DestroyStream(l.stream))
-	}
-}
-
-// Results are ordered on every kind of stream, without the host waiting; one
-// thread drives all GPUs, call by call and in groups, or each has its own.
-func TestDeviceStreams(t *testing.T) {
-	tier.Long(t)
-	list := gputest.GPUs(t, 3)
-	for _, algo := range []string{"", "ring"} {
-		comms := commtest.OnDevices(t, list, ringo.Config{Algo: algo, Timeout: 20 * time.Second})
-		for name, kind := range everyStream {
-			if algo != "" && !kind.end && !tier.Full() {
-				continue
-			}
-			t.Run(algo+"/"+name, func(t *testing.T) {
-				runtime.LockOSThread() // which may have a stream of its own
-				defer runtime.UnlockOSThread()
-				lanes := lanesOf(t, comms, kind.make)
-				for v := byte(1); v < 6; v++ {
-					for i := range lanes {
-						require.NoError(t, lanes[i].link(v))
-					}
-				}
-				for i := range lanes {
-					require.NoError(t, lanes[i].kept(15))
-				}
-				g := ringo.NewGroup()
-				for v := byte(1); v < 4; v++ {
-					for i := range lanes {
-						require.NoError(t, lanes[i].fill(v))
-						g.Add(lanes[i].c, lanes[i].reduce())
-					}
-					require.NoError(t, g.Run())
-					for i := range lanes {
-						require.NoError(t, lanes[i].keep())
-					}
-				}
-				for i := range lanes {
-					require.NoError(t, lanes[i].kept(9))
-				}
-				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-					runtime.LockOSThread()
-					defer runtime.UnlockOSThread()
-					l := lanes[c.Rank()]
-					for v := byte(1); v < 6; v++ {
-						if err := l.link(v); err != nil {
-							return err
-						}
-					}
-					return l.kept(15)
-				}))
-				if kind.end {
-					destroy(t, lanes)
-				}
-			})
-		}
-	}
+	require.NoError(t, l.c.Synchronize(l.stream))
+	require.Equal(t, bytes.Repeat([]byte{v}, laneCount), commtest.Read(t, l.d, l.y))
 }
 
 // A started call is queued by another thread, so it cannot be on the per-thread stream.
 func TestDeviceStarted(t *testing.T) {
 	comms := commtest.OnDevices(t, gputest.GPUs(t, 2), ringo.Config{})
-	lanes := lanesOf(t, comms, everyStream["per thread"].make)
+	lanes := lanesOf(t, comms, gpu.PerThread)
 	require.ErrorIs(t, comms[0].Start(lanes[0].reduce()).Wait(), ringo.ErrInvalid)
 	for i := range lanes {
 		lanes[i].stream = 0
@@ -170,29 +69,8 @@ func TestDeviceStarted(t *testing.T) {
 		require.NoError(t, lanes[i].keep())
 	}
 	for i := range lanes {
-		require.NoError(t, lanes[i].kept(14))
+		lanes[i].kept(t, 14)
 	}
-}
-
-// A communicator's calls happen in order on whichever streams they are.
-func TestDeviceAcrossStreams(t *testing.T) {
-	comms := commtest.OnDevices(t, gputest.GPUs(t, 2), ringo.Config{Timeout: 20 * time.Second})
-	a := lanesOf(t, comms, (*gpu.Device).NewStream)
-	b := lanesOf(t, comms, (*gpu.Device).NewStream)
-	for i := range a {
-		b[i].x = a[i].x
-		require.NoError(t, a[i].fill(1))
-		for range 3 {
-			require.NoError(t, comms[i].Do(a[i].reduce()))
-			require.NoError(t, comms[i].Do(b[i].reduce()))
-		}
-		require.NoError(t, b[i].keep())
-	}
-	for i := range b {
-		require.NoError(t, b[i].kept(64))
-	}
-	destroy(t, a)
-	destroy(t, b)
 }
 
 // No call changes the thread's current context or its capture mode.
@@ -222,7 +100,13 @@ func TestDeviceCallersContext(t *testing.T) {
 			var comms []*ringo.Comm
 			var lanes []lane
 			same("open", func() { comms = commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second}) })
-			same("streams", func() { lanes = lanesOf(t, comms, (*gpu.Device).NewStream) })
+			lanes = lanesOf(t, comms, 0)
+			same("streams", func() {
+				for i, d := range list {
+					lanes[i].stream, err = d.NewStream()
+					require.NoError(t, err)
+				}
+			})
 			for k := ringo.KindBarrier; k < ringo.KindSend; k++ {
 				for i := range lanes {
 					call := lanes[i].reduce()
@@ -242,12 +126,10 @@ func TestDeviceCallersContext(t *testing.T) {
 			same("group", func() {
 				g := ringo.NewGroup()
 				for i := range lanes {
-					send := &ringo.Call{Kind: ringo.KindSend, In: lanes[i].x, Out: mem.Device(i, 0, 0), Count: 10, Type: ringo.Int8,
-						Peer: 1 - i, Stream: lanes[i].stream}
-					recv := &ringo.Call{Kind: ringo.KindRecv, In: mem.Device(i, 0, 0), Out: lanes[i].y, Count: 10, Type: ringo.Int8,
-						Peer: 1 - i, Stream: lanes[i].stream}
-					g.Add(comms[i], send)
-					g.Add(comms[i], recv)
+					g.Add(comms[i], &ringo.Call{Kind: ringo.KindSend, In: lanes[i].x, Count: 10, Type: ringo.Int8, Peer: 1 - i,
+						Stream: lanes[i].stream})
+					g.Add(comms[i], &ringo.Call{Kind: ringo.KindRecv, Out: lanes[i].y, Count: 10, Type: ringo.Int8, Peer: 1 - i,
+						Stream: lanes[i].stream})
 				}
 				require.NoError(t, g.Run())
 			})
@@ -260,7 +142,11 @@ func TestDeviceCallersContext(t *testing.T) {
 					require.NoError(t, comms[i].Synchronize(lanes[i].stream))
 				}
 			})
-			same("destroy", func() { destroy(t, lanes) })
+			same("destroy", func() {
+				for _, l := range lanes {
+					require.NoError(t, l.d.DestroyStream(l.stream))
+				}
+			})
 			same("abort", func() { comms[0].Abort(nil) })
 			same("close", func() {
 				for _, c := range comms {
@@ -271,4 +157,33 @@ func TestDeviceCallersContext(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// A group of a call on host memory and one on a GPU, of two communicators, queues the
+// latter from the caller's own thread: the per-thread stream is in order with the rest of
+// that thread's work.
+func TestGroupOnThread(t *testing.T) {
+	list := gputest.GPUs(t, 2)
+	host, comms := commtest.Local(t, 2, ringo.Config{}),
+		commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
+	lanes := lanesOf(t, comms, gpu.PerThread)
+	commtest.Run(t, comms, func(c *commtest.Rank) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		l, x := &lanes[c.Rank()], []int32{1, 2}
+		for _, hostFirst := range []bool{true, false} {
+			require.NoError(c, l.fill(7))
+			g := ringo.NewGroup()
+			if hostFirst {
+				g.Add(host[c.Rank()], ringo.AllReduceOf(x, ringo.Sum))
+			}
+			g.Add(c.Comm, l.reduce())
+			if !hostFirst {
+				g.Add(host[c.Rank()], ringo.AllReduceOf(x, ringo.Sum))
+			}
+			require.NoError(c, errors.Join(g.Run(), l.keep()))
+			l.kept(c, 14)
+		}
+		require.Equal(c, []int32{4, 8}, x)
+	})
 }

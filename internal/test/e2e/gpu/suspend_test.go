@@ -7,7 +7,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/mem"
@@ -20,15 +19,12 @@ func TestDeviceSuspend(t *testing.T) {
 	list := gputest.GPUs(t, n)
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "ring"})
 	var in, out []mem.Region
-	streams, graphs := make([]cuda.Stream, n), make([]*gpu.Graph, n)
+	streams, graphs := commtest.Streams(t, list), make([]*gpu.Graph, n)
 	contribution := make([]float32, count)
 	for i := range contribution {
 		contribution[i] = float32(i)
 	}
 	for _, d := range list {
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		streams[len(in)] = s
 		in, out = append(in, commtest.Alloc(t, d, commtest.Floats(contribution))),
 			append(out, commtest.Alloc(t, d, commtest.Floats(contribution)))
 	}
@@ -91,16 +87,13 @@ func TestDeviceSuspend(t *testing.T) {
 				want[i] = n * contribution[r*count/n+i%(count/n)]
 			}
 			require.NoError(t, comms[r].Synchronize(streams[r]))
-			got := make([]byte, 4*count)
-			require.NoError(t, d.Read(got, out[r]))
-			require.Equal(t, commtest.Floats(want), got)
+			require.Equal(t, commtest.Floats(want), commtest.Read(t, d, out[r]))
 		}
 	}
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Footprint().Suspend() }))
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Close() })) // suspended or not
-	for r, d := range list {
-		require.NoError(t, graphs[r].Close())
-		require.NoError(t, d.DestroyStream(streams[r]))
+	for _, g := range graphs {
+		require.NoError(t, g.Close())
 	}
 }
 

@@ -174,18 +174,12 @@ func TestWindowPartly(t *testing.T) {
 		{"out is not reached", 0, 2048, true, ringo.KindReduceScatter},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+			commtest.Run(t, comms, func(c *commtest.Rank) {
 				x := memory[c.Rank()]
-				op := &ringo.Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in), Out: x.Slice(test.out, x.Len()-test.out),
-					Count: 128, Type: ringo.Float32, Op: ringo.Sum}
-				if err := errors.Join(c.Do(op), c.Synchronize(0)); err != nil {
-					return err
-				}
-				if algo := by.Last(c.Rank()); (algo == call.Window.String()) != test.want {
-					return fmt.Errorf("rank %d: carried out by %s", c.Rank(), algo)
-				}
-				return nil
-			}))
+				require.NoError(c, errors.Join(c.Do(&ringo.Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in),
+					Out: x.Slice(test.out, x.Len()-test.out), Count: 128, Type: ringo.Float32, Op: ringo.Sum}), c.Synchronize(0)))
+				require.Equal(c, test.want, by.Last(c.Rank()) == call.Window.String(), by.Last(c.Rank()))
+			})
 		})
 	}
 }
@@ -206,76 +200,6 @@ func TestWindowAlignment(t *testing.T) {
 				windowCalls(99, ringo.BFloat16, ringo.Sum, 1), by, call.Window)
 		}))
 		closeWindows(t, ws)
-	}
-}
-
-// Ranks may share a GPU.
-func TestWindowShared(t *testing.T) {
-	one := gputest.GPUs(t, 1)[0]
-	list := []*gpu.Device{one, one, one}
-	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Timeout: 20 * time.Second})
-	memory := commtest.Memories(t, list, 4096)
-	ws := register(t, comms, memory, 0, 4096)
-	streams := make([]gpu.Stream, len(list))
-	for r, c := range comms { // one goroutine drives all
-		var err error
-		streams[r], err = one.NewStream()
-		require.NoError(t, err)
-		defer one.DestroyStream(streams[r])
-		require.NoError(t, one.Write(memory[r], mem.Of([]int64{int64(r + 1), 5}).Bytes()))
-		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: memory[r], Out: memory[r], Count: 2,
-			Type: ringo.Int64, Stream: streams[r]}))
-		time.Sleep(5 * time.Millisecond)
-	}
-	for r, c := range comms {
-		require.NoError(t, c.Synchronize(streams[r]))
-		got := make([]int64, 2)
-		require.NoError(t, one.Read(mem.Of(got).Bytes(), memory[r]))
-		require.Equal(t, []int64{6, 15}, got)
-	}
-	closeWindows(t, ws)
-}
-
-// A graph that was captured in windows is replayed.
-func TestWindowGraph(t *testing.T) {
-	for _, name := range []string{"window", "copies"} {
-		t.Run(name, func(t *testing.T) {
-			list := gputest.GPUs(t, 2)
-			comms := commtest.OnDevices(t, list, ringo.Config{Algo: name})
-			memory := commtest.Memories(t, list, 4096)
-			ws := register(t, comms, memory, 0, 4096)
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-				d, x := c.Device(), memory[c.Rank()]
-				s, err := d.NewStream()
-				if err != nil {
-					return err
-				}
-				call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(2048, 1024), Out: x.Slice(0, 2048), Count: 1024,
-					Type: ringo.Uint8, Stream: s}
-				if err := errors.Join(c.Do(call), c.Synchronize(s)); err != nil { // loads the kernels
-					return err
-				}
-				g, err := d.Capture(s, func() error { return c.Do(call) })
-				if err != nil {
-					return err
-				}
-				got := make([]byte, 2048)
-				for i := range 3 {
-					if err := d.Write(call.In, bytes.Repeat([]byte{byte(10*i + c.Rank())}, 1024)); err != nil {
-						return err
-					}
-					if err := errors.Join(g.Launch(s), c.Synchronize(s), d.Read(got, call.Out)); err != nil {
-						return err
-					}
-					if want := append(bytes.Repeat([]byte{byte(10 * i)}, 1024),
-						bytes.Repeat([]byte{byte(10*i + 1)}, 1024)...); !bytes.Equal(got, want) {
-						return fmt.Errorf("replay %d is wrong", i)
-					}
-				}
-				return errors.Join(g.Close(), d.DestroyStream(s))
-			}))
-			closeWindows(t, ws)
-		})
 	}
 }
 
@@ -374,23 +298,14 @@ func TestWindowRetired(t *testing.T) {
 				for r, d := range list {
 					require.NoError(t, d.Write(memory[r].Slice(0, 512), bytes.Repeat([]byte{round + byte(r)}, 512)))
 				}
-				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+				commtest.Run(t, comms, func(c *commtest.Rank) {
 					x := memory[c.Rank()]
 					call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(256*c.Rank(), 256), Out: x, Count: 256,
 						Type: ringo.Uint8}
-					if err := errors.Join(c.Do(call), c.Synchronize(0)); err != nil {
-						return err
-					}
-					got := make([]byte, 512)
-					if err := list[c.Rank()].Read(got, x.Slice(0, 512)); err != nil {
-						return err
-					}
-					if want := append(bytes.Repeat([]byte{round}, 256), bytes.Repeat([]byte{round + 1}, 256)...); !bytes.Equal(got,
-						want) {
-						return fmt.Errorf("rank %d has %d and %d, want %d and %d", c.Rank(), got[0], got[511], round, round+1)
-					}
-					return nil
-				}))
+					require.NoError(c, errors.Join(c.Do(call), c.Synchronize(0)))
+					want := append(bytes.Repeat([]byte{round}, 256), bytes.Repeat([]byte{round + 1}, 256)...)
+					require.Equal(c, want, commtest.Read(c, c.Device(), x.Slice(0, 512)))
+				})
 			}
 			old := register(t, comms, memory, 0, piece)
 			gather(1)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
@@ -177,19 +175,7 @@ func TestWindowKilled(t *testing.T) {
 				commtest.Await(t, cmd, "ready")
 			}
 			time.Sleep(time.Duration(rand.IntN(tier.Count(100, 400))) * time.Millisecond)
-			require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
-			start := time.Now()
-			for r, cmd := range cmds {
-				err := cmd.Wait()
-				if r == victim {
-					continue
-				}
-				var exit *exec.ExitError
-				require.ErrorAs(t, err, &exit, "rank %d", r)
-				require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, commtest.Output(cmd))
-				require.Contains(t, commtest.Output(cmd), fmt.Sprintf("rank %d died", victim))
-			}
-			require.Less(t, time.Since(start), tier.Patience)
+			commtest.Kill(t, cmds, victim, fmt.Sprintf("rank %d died", victim))
 		})
 	}
 }

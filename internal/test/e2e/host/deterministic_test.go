@@ -3,7 +3,7 @@ package host
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,8 +13,6 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // TestDeterministic: the same bits over every transport, for all sizes and
@@ -93,66 +91,15 @@ func TestDeterministicUserOp(t *testing.T) {
 			binary.NativeEndian.PutUint64(dst[i:], v)
 		}
 	})
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-		x, y := make([]uint64, count), make([]uint64, count)
-		for i := range x {
-			x[i], y[i] = uint64(c.Rank()+1), uint64(c.Rank()+1)
-		}
-		started := c.Start(ringo.AllReduceOf(x, digits))
-		g := ringo.NewGroup()
-		g.Add(c, ringo.AllReduceOf(y, digits))
-		if err := g.Run(); err != nil {
-			return err
-		}
-		if err := started.Wait(); err != nil {
-			return err
-		}
-		for i := range x {
-			if x[i] != 12345 || y[i] != 12345 {
-				return fmt.Errorf("element %d is %d and %d", i, x[i], y[i])
-			}
-		}
-		return nil
-	}))
-}
-
-func TestDeterministicMismatch(t *testing.T) {
-	comms := commtest.Local(t, 2, commtest.Exact)
-	errs := commtest.Each(comms,
-		func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]kernels.BF16, 10+c.Rank()), ringo.Avg) })
-	for _, err := range errs {
-		require.Error(t, err)
-	}
-	require.Contains(t, errs[0].Error()+errs[1].Error(), "count 11")
-}
-
-// Where all orders have the same bits, the fastest algorithm is taken.
-func TestDeterministicAllocates(t *testing.T) {
-	comms := commtest.Local(t, 2, commtest.Exact)
-	for _, kind := range commtest.Reductions {
-		x := commtest.Trial{Kind: kind, Typ: ringo.BFloat16, Op: ringo.Avg, Count: 40_000}
-		ins := x.Ins(2)
-		calls := make([]ringo.Call, 2)
-		for r := range calls {
-			calls[r] = x.Call(r, 2, mem.Host(ins[r]), mem.Host(make([]byte, 2*x.Count)))
-		}
-		const runs = 20
-		done := make(chan error)
-		go func() {
-			var err error
-			for range runs + 2 {
-				if err == nil {
-					err = comms[1].Do(&calls[1])
-				}
-			}
-			done <- err
-		}()
-		var err error
-		do := func() { err = errors.Join(err, comms[0].Do(&calls[0])) }
-		do()
-		require.Less(t, testing.AllocsPerRun(runs, do), 1.0, "%v", kind)
-		require.NoError(t, errors.Join(err, <-done))
-	}
+	commtest.Run(t, comms, func(c *commtest.Rank) {
+		x := slices.Repeat([]uint64{uint64(c.Rank() + 1)}, count)
+		y := slices.Clone(x)
+		started, g := c.Start(ringo.AllReduceOf(x, digits)), ringo.NewGroup()
+		g.Add(c.Comm, ringo.AllReduceOf(y, digits))
+		require.NoError(c, errors.Join(g.Run(), started.Wait()))
+		want := slices.Repeat([]uint64{12345}, count)
+		require.True(c, slices.Equal(want, x) && slices.Equal(want, y))
+	})
 }
 
 // TestSettingsDiffer: a setting that must be the same on all ranks, but is not, is an ErrMismatch on all, also
@@ -172,12 +119,7 @@ func TestSettingsDiffer(t *testing.T) {
 	}
 }
 
-func TestDeterministicAgree(t *testing.T) {
-	_, errs := commtest.OpenAll(t, 2,
-		func(r int) ringo.Config { return ringo.Config{Deterministic: []string{"", call.RankOrder}[r]} })
-	for _, err := range errs {
-		require.ErrorContains(t, err, "RINGO_DETERMINISTIC")
-	}
+func TestDeterministicSetting(t *testing.T) {
 	_, err := ringo.Config{Deterministic: "sometimes"}.FromEnv()
 	require.ErrorIs(t, err, ringo.ErrInvalid)
 	_, err = ringo.Explain(ringo.KindAllReduce, 4, 0, 64, 0, ringo.Config{Deterministic: "sometimes"})

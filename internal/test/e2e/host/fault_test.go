@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,86 +62,8 @@ func TestPanicInOperator(t *testing.T) {
 	})
 }
 
-// The functions on slices allocate nothing after the first call of a kind.
-func TestFunctionsAllocateNothing(t *testing.T) {
-	const runs = 50
-	comms := commtest.Local(t, 2, ringo.Config{})
-	x, y := [2][]float32{}, [2][]float32{}
-	for r := range x {
-		x[r], y[r] = make([]float32, 64), make([]float32, 128)
-	}
-	counts := [][]int{{24, 40}, {40, 24}}
-	for name, f := range map[string]func(c *ringo.Comm, x, y []float32) error{
-		"AllReduce":     func(c *ringo.Comm, x, y []float32) error { return ringo.AllReduce(c, x, ringo.Sum) },
-		"Reduce":        func(c *ringo.Comm, x, y []float32) error { return ringo.Reduce(c, x, x, ringo.Sum, 1) },
-		"Broadcast":     func(c *ringo.Comm, x, y []float32) error { return ringo.Broadcast(c, x, 0) },
-		"AllGather":     func(c *ringo.Comm, x, y []float32) error { return ringo.AllGather(c, y, x) },
-		"ReduceScatter": func(c *ringo.Comm, x, y []float32) error { return ringo.ReduceScatter(c, x, y, ringo.Max) },
-		"AlltoAll":      func(c *ringo.Comm, x, y []float32) error { return ringo.AlltoAll(c, y[:64], x) },
-		"Gather":        func(c *ringo.Comm, x, y []float32) error { return ringo.Gather(c, y, x, 0) },
-		"Scatter":       func(c *ringo.Comm, x, y []float32) error { return ringo.Scatter(c, x, y, 0) },
-		"AllGatherv": func(c *ringo.Comm, x, y []float32) error {
-			return ringo.AllGatherv(c, y[:64], x[:counts[0][c.Rank()]], counts[0])
-		},
-		"AlltoAllv": func(c *ringo.Comm, x, y []float32) error {
-			return ringo.AlltoAllv(c, y, counts[0], x, counts[0])
-		},
-		"Gatherv": func(c *ringo.Comm, x, y []float32) error {
-			return ringo.Gatherv(c, y[:64], x[:counts[0][c.Rank()]], counts[0], 1)
-		},
-		"Scatterv": func(c *ringo.Comm, x, y []float32) error {
-			return ringo.Scatterv(c, x[:counts[0][c.Rank()]], y[:64], counts[0], 1)
-		},
-		"ReduceScatterv": func(c *ringo.Comm, x, y []float32) error {
-			return ringo.ReduceScatterv(c, x[:counts[0][c.Rank()]], y[:64], counts[0], ringo.PreMulSum(2))
-		},
-		"Scan":    func(c *ringo.Comm, x, y []float32) error { return ringo.Scan(c, x, ringo.PreMulSum(2)) },
-		"Barrier": func(c *ringo.Comm, x, y []float32) error { return ringo.Barrier(c) },
-	} {
-		if name == "AlltoAllv" { // rank 0 sends 24 and 40, rank 1 sends 40 and 24
-			f = func(c *ringo.Comm, x, y []float32) error {
-				return ringo.AlltoAllv(c, y, counts[c.Rank()], x, counts[c.Rank()])
-			}
-		}
-		done := make(chan error)
-		go func() {
-			var err error
-			for range runs + 1 {
-				err = errors.Join(err, f(comms[1], x[1], y[1]))
-			}
-			done <- err
-		}()
-		var err error
-		allocs := testing.AllocsPerRun(runs, func() {
-			if e := f(comms[0], x[0], y[0]); e != nil {
-				err = e
-			}
-		})
-		require.NoError(t, errors.Join(err, <-done), name)
-		require.Less(t, allocs, 0.5, name)
-	}
-}
-
-// A call that would lose data, do nothing, or do something else than it seems to is an error.
+// A function on slices whose call would lose data is an error.
 func TestTraps(t *testing.T) {
-	c := commtest.Local(t, 1, ringo.Config{})[0]
-	x := []float32{1, 2, 3}
-	for _, tc := range []struct {
-		call *ringo.Call
-		want string
-	}{
-		{&ringo.Call{In: ringo.AllReduceOf(x, ringo.Sum).In, Out: ringo.AllReduceOf(x, ringo.Sum).Out, Count: 3,
-			Type: ringo.Float32}, "no Kind"},
-		{&ringo.Call{Kind: ringo.KindAllReduce, In: ringo.AllReduceOf(x, ringo.Sum).In,
-			Out: ringo.AllReduceOf(x, ringo.Sum).Out, Type: ringo.Float32}, "set Count"},
-		{&ringo.Call{Kind: ringo.KindBarrier, Count: 5}, "a Barrier moves nothing"},
-		{ringo.AllGatherOf(make([]float32, 5), x), "Out has 5 elements"},
-	} {
-		err := c.Do(tc.call)
-		require.ErrorIs(t, err, ringo.ErrInvalid)
-		require.ErrorContains(t, err, tc.want)
-	}
-	require.NoError(t, ringo.Barrier(c), "it is usable")
 	for n, lengths := range map[int][2]int{2: {5, 4}, 4: {3, 0}} {
 		comms := commtest.Local(t, n, ringo.Config{})
 		for _, err := range commtest.Each(comms, func(c *ringo.Comm) error {
@@ -174,21 +97,14 @@ func TestUserOpOfStructs(t *testing.T) {
 		for _, algo := range []string{"", "ring", "twoshot", "tree"} {
 			cfg.Algo = algo
 			comms := commtest.Local(t, 3, cfg)
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-				x := make([]uint8, size*count)
+			commtest.Run(t, comms, func(c *commtest.Rank) {
+				x, want := make([]uint8, size*count), make([]uint8, size*count)
 				for i := range x {
-					x[i] = uint8(i + c.Rank())
+					x[i], want[i] = uint8(i+c.Rank()), uint8(3*i+3)
 				}
-				if err := ringo.AllReduce(c, x, whole); err != nil {
-					return err
-				}
-				for i := range x {
-					if x[i] != uint8(3*i+3) {
-						return fmt.Errorf("byte %d is %d", i, x[i])
-					}
-				}
-				return nil
-			}))
+				require.NoError(c, ringo.AllReduce(c.Comm, x, whole))
+				require.True(c, slices.Equal(want, x))
+			})
 			err := ringo.AllReduce(comms[0], make([]uint8, size+1), whole)
 			require.ErrorIs(t, err, ringo.ErrInvalid)
 		}
@@ -374,34 +290,22 @@ func TestGroupBehindSends(t *testing.T) {
 	for _, cfg := range commtest.EveryTransport {
 		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
 			cfg.Timeout = 5 * time.Second
-			comms := commtest.Local(t, 2, cfg)
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+			commtest.Run(t, commtest.Local(t, 2, cfg), func(c *commtest.Rank) {
 				peer := 1 - c.Rank()
 				for i := range ringo.DefaultSlots {
-					if err := ringo.Send(c, []int64{int64(i)}, peer); err != nil {
-						return err
-					}
+					require.NoError(c, ringo.Send(c.Comm, []int64{int64(i)}, peer))
 				}
 				var g ringo.Group
-				out, in := []int64{99}, make([]int64, 1)
-				g.Add(c, ringo.SendOf(out, peer))
-				g.Add(c, ringo.RecvOf(in, peer))
-				if err := g.Run(); err != nil {
-					return err
+				in := make([]int64, 1)
+				g.Add(c.Comm, ringo.SendOf([]int64{99}, peer))
+				g.Add(c.Comm, ringo.RecvOf(in, peer))
+				require.NoError(c, g.Run())
+				for i := range int64(ringo.DefaultSlots) {
+					require.Equal(c, i, in[0])
+					require.NoError(c, ringo.Recv(c.Comm, in, peer))
 				}
-				for i := 1; i <= ringo.DefaultSlots; i++ {
-					if want := int64(i - 1); in[0] != want {
-						return fmt.Errorf("message %d, want %d", in[0], want)
-					}
-					if err := ringo.Recv(c, in, peer); err != nil {
-						return err
-					}
-				}
-				if in[0] != 99 {
-					return fmt.Errorf("last message %d", in[0])
-				}
-				return nil
-			}))
+				require.Equal(c, int64(99), in[0], "the last message")
+			})
 		})
 	}
 }

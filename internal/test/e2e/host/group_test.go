@@ -2,10 +2,7 @@ package host
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,76 +12,6 @@ import (
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
-
-// A letter is a message of a random program.
-type letter struct{ from, to, bytes int }
-
-// Messages in one order for all ranks, which every rank cuts into groups as it likes, all arrive: the first one
-// that has not arrived is in a group under way at both of its ends.
-func TestRandomGroups(t *testing.T) {
-	for _, cfg := range commtest.EveryTransport {
-		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
-			cfg.SlotBytes, cfg.Slots, cfg.Timeout = 256, 4, tier.Patience
-			for seed := range uint64(tier.Count(6, 15)) {
-				runLetters(t, cfg, seed)
-			}
-		})
-	}
-}
-
-func runLetters(t *testing.T, cfg ringo.Config, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 5))
-	n := 3 + rng.IntN(3)
-	letters := make([]letter, 150)
-	for i := range letters {
-		letters[i] = letter{rng.IntN(n), rng.IntN(n), []int{8, 1000, 5000, 5000}[rng.IntN(4)]}
-	}
-	comms := commtest.Local(t, n, cfg)
-	errs := commtest.Each(comms, func(c *ringo.Comm) error {
-		rng := rand.New(rand.NewPCG(seed, uint64(c.Rank())))
-		boxes := map[int][]byte{}
-		var mine []*ringo.Call
-		for i, l := range letters {
-			if l.from == c.Rank() {
-				mine = append(mine, ringo.SendOf(content(i, l.bytes), l.to))
-			}
-			if l.to == c.Rank() {
-				boxes[i] = make([]byte, l.bytes)
-				mine = append(mine, ringo.RecvOf(boxes[i], l.from))
-			}
-			if rng.IntN(3) > 0 && i < len(letters)-1 {
-				continue
-			}
-			if err := runShuffled(c, mine, rng); err != nil {
-				return fmt.Errorf("seed %d: %w", seed, err)
-			}
-			mine = mine[:0]
-		}
-		for i, box := range boxes {
-			if string(box) != string(content(i, letters[i].bytes)) {
-				return fmt.Errorf("seed %d: message %d arrived wrong", seed, i)
-			}
-		}
-		return nil
-	})
-	commtest.NoErrors(t, errs)
-	for _, c := range comms {
-		require.NoError(t, c.Close())
-	}
-}
-
-// runShuffled has a group carry out the calls in a random order, which keeps that of each pair of ranks.
-func runShuffled(c *ringo.Comm, calls []*ringo.Call, rng *rand.Rand) error {
-	places := rng.Perm(2 * c.Size())
-	slices.SortStableFunc(calls, func(a, b *ringo.Call) int {
-		return cmp.Compare(places[2*a.Peer+int(a.Kind)%2], places[2*b.Peer+int(b.Kind)%2])
-	})
-	var g ringo.Group
-	for _, call := range calls {
-		g.Add(c, call)
-	}
-	return g.Run()
-}
 
 // Ranks in a circle, some of them on other hosts, send to the next and receive from the one before in one group: none
 // waits for the others, whatever the queues hold.
@@ -104,20 +31,15 @@ func TestCircleAcrossHosts(t *testing.T) {
 						return ringo.Config{Slots: slots, HostID: fmt.Sprint(r / near % 2), Timeout: tier.Patience}
 					})
 					commtest.NoErrors(t, errs)
-					commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+					commtest.Run(t, comms, func(c *commtest.Rank) {
 						var g ringo.Group
 						out, next, before := received[c.Rank()][:bytes], (c.Rank()+1)%n, (c.Rank()+n-1)%n
 						clear(out)
-						g.Add(c, ringo.SendOf(sent[c.Rank()][:bytes], next))
-						g.Add(c, ringo.RecvOf(out, before))
-						if err := g.Run(); err != nil {
-							return err
-						}
-						if string(out) != string(sent[before][:bytes]) {
-							return fmt.Errorf("rank %d's message arrived wrong", before)
-						}
-						return nil
-					}))
+						g.Add(c.Comm, ringo.SendOf(sent[c.Rank()][:bytes], next))
+						g.Add(c.Comm, ringo.RecvOf(out, before))
+						require.NoError(c, g.Run())
+						require.True(c, string(out) == string(sent[before][:bytes]), "rank %d's message arrived wrong", before)
+					})
 				})
 			}
 		}

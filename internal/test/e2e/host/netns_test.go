@@ -163,6 +163,16 @@ func (l *lan) start(what string, env ...string) []*exec.Cmd {
 	return cmds
 }
 
+// underWay starts ranks that work until one of them is missed, and waits until they do.
+func (l *lan) underWay(timeout string) []*exec.Cmd {
+	l.t.Helper()
+	cmds := l.start("loop", "RINGO_TIMEOUT="+timeout)
+	for _, cmd := range cmds {
+		commtest.Await(l.t, cmd, "under way")
+	}
+	return cmds
+}
+
 // end waits for a process.
 func (l *lan) end(cmd *exec.Cmd, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(l.t.Context(), tier.Soon(within))
@@ -245,10 +255,7 @@ func TestNetnsSplit(t *testing.T) {
 func TestNetnsCut(t *testing.T) {
 	tier.Heavy(t)
 	l := newLAN(t, 2)
-	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
-	for _, cmd := range cmds {
-		commtest.Await(t, cmd, "under way")
-	}
+	cmds := l.underWay("2s")
 	l.cut(1)
 	for h, cmd := range cmds {
 		require.Error(t, l.end(cmd, 20*time.Second))
@@ -261,10 +268,7 @@ func TestNetnsCut(t *testing.T) {
 func TestNetnsHalfOpen(t *testing.T) {
 	tier.Heavy(t)
 	l := newLAN(t, 2)
-	cmds := l.start("loop", "RINGO_TIMEOUT=60s")
-	for _, cmd := range cmds {
-		commtest.Await(t, cmd, "under way")
-	}
+	cmds := l.underWay("60s")
 	l.cut(1)
 	require.NoError(t, cmds[1].Process.Kill())
 	require.Error(t, l.end(cmds[1], 5*time.Second))
@@ -279,10 +283,7 @@ func TestNetnsSilent(t *testing.T) {
 	tier.Heavy(t)
 	t.Parallel()
 	l := newLAN(t, 3)
-	cmds := l.start("loop", "RINGO_TIMEOUT=10m")
-	for _, cmd := range cmds {
-		commtest.Await(t, cmd, "under way")
-	}
+	cmds := l.underWay("10m")
 	l.cut(1)
 	for h, cmd := range cmds {
 		require.Error(t, l.end(cmd, 60*time.Second))
@@ -311,10 +312,7 @@ func TestNetnsMended(t *testing.T) {
 func TestNetnsAddress(t *testing.T) {
 	tier.Heavy(t)
 	l := newLAN(t, 2)
-	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
-	for _, cmd := range cmds {
-		commtest.Await(t, cmd, "under way")
-	}
+	cmds := l.underWay("2s")
 	l.run(l.hosts[1], "ip addr del 10.77.0.2/24 dev net1", "ip addr add 10.77.0.9/24 dev net1")
 	for h, cmd := range cmds {
 		require.Error(t, l.end(cmd, 20*time.Second))

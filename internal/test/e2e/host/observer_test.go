@@ -84,23 +84,14 @@ func TestObserverSeesWhoIsLate(t *testing.T) {
 func TestObserverSeesEveryWay(t *testing.T) {
 	w := commtest.NewWitness(t)
 	comms := commtest.Local(t, 3, ringo.Config{Observer: w, Deterministic: "rank order", SlotBytes: 512, Slots: 2})
-	big := make([][]float32, 6)
-	for i := range big {
-		big[i] = make([]float32, 5000)
-	}
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-		if err := ringo.AllReduce(c, make([]float32, 100), ringo.Sum); err != nil {
-			return err
-		}
+	commtest.Run(t, comms, func(c *commtest.Rank) {
+		require.NoError(c, ringo.AllReduce(c.Comm, make([]float32, 100), ringo.Sum))
 		var g ringo.Group
-		next, before := (c.Rank()+1)%3, (c.Rank()+2)%3
-		g.Add(c, ringo.SendOf(big[c.Rank()], next))
-		g.Add(c, ringo.RecvOf(big[3+c.Rank()], before))
-		if err := g.Run(); err != nil {
-			return err
-		}
-		return c.Start(ringo.BroadcastOf(make([]int32, 10), 1)).Wait()
-	}))
+		g.Add(c.Comm, ringo.SendOf(make([]float32, 5000), (c.Rank()+1)%3))
+		g.Add(c.Comm, ringo.RecvOf(make([]float32, 5000), (c.Rank()+2)%3))
+		require.NoError(c, g.Run())
+		require.NoError(c, c.Start(ringo.BroadcastOf(make([]int32, 10), 1)).Wait())
+	})
 	seen := map[string]int{}
 	lanes := map[int]bool{}
 	for _, c := range w.Trace().Calls {
@@ -134,27 +125,6 @@ func TestObserverHearsOfFailures(t *testing.T) {
 	require.ErrorIs(t, ringo.Barrier(comms[1]), ringo.ErrAborted)
 	require.Equal(t, []error{err}, w.Failed)
 	require.Len(t, w.Trace().Calls, 1)
-}
-
-// Calls allocate nothing without an observer, with a recorder and with labels.
-func TestObservedCallsAllocateNothing(t *testing.T) {
-	for name, o := range map[string]trace.Observer{"none": nil, "recorder": trace.NewRecorder(0, 0),
-		"labels": trace.Labels(t.Context())} {
-		comms := commtest.Local(t, 2, ringo.Config{Observer: o})
-		calls := []*ringo.Call{ringo.AllReduceOf(make([]float32, 2), ringo.Sum),
-			ringo.AllReduceOf(make([]float32, 2), ringo.Sum)}
-		const runs = 50
-		do := func(r int) { commtest.NoErrors(t, []error{comms[r].Do(calls[r])}) }
-		var other sync.WaitGroup
-		other.Go(func() {
-			for range runs + 2 {
-				do(1)
-			}
-		})
-		do(0)
-		require.Less(t, testing.AllocsPerRun(runs, func() { do(0) }), 1.0, name)
-		other.Wait()
-	}
 }
 
 // An execution trace of the program has regions, and the communicator's own goroutines have labels in profiles.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,29 +15,16 @@ import (
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/securetest"
 	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 // Two nodes of two ranks, by name: hierarchy, shared memory inside and sockets
 // between.
 func TestTwoNodes(t *testing.T) {
 	tier.Long(t)
-	id := commtest.Meeting(t)
-	cmds := make([]*exec.Cmd, 4)
-	for r := range cmds {
-		cmd := exec.Command(os.Args[0], "-test.run=^$")
-		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK=check", "RINGO_COMM_ID="+id.String(), "RINGO_SIZE=4",
-			fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("NCCL_HOSTID=node", r/2), "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo")
-		cmd.Stdout, cmd.Stderr = new(transcript.Transcript), new(transcript.Transcript)
-		require.NoError(t, cmd.Start())
-		t.Cleanup(func() { cmd.Process.Kill() })
-		cmds[r] = cmd
-	}
-	for r, cmd := range cmds {
+	for r, cmd := range commtest.ProcessesOn(t, 2, 4, "check", "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo") {
 		require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
 		require.Contains(t, commtest.Output(cmd), "fine over "+[]string{"shm", "socket"}[r%2])
-		log := fmt.Sprint(cmd.Stderr)
-		require.Contains(t, log, "different hosts")
+		require.Contains(t, commtest.Output(cmd), "different hosts")
 	}
 }
 
@@ -127,20 +112,7 @@ func TestKilled(t *testing.T) {
 					commtest.Await(t, cmd, "ready")
 				}
 				time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
-				require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
-				start := time.Now()
-				for r, cmd := range cmds {
-					err := cmd.Wait()
-					if r == victim {
-						continue
-					}
-					var exit *exec.ExitError
-					require.ErrorAs(t, err, &exit, "rank %d", r)
-					require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, commtest.Output(cmd))
-					require.Contains(t, commtest.Output(cmd), fmt.Sprintf("rank %d", victim))
-					require.Contains(t, commtest.Output(cmd), "AllReduce", "whether in it or before it")
-				}
-				require.Less(t, time.Since(start), tier.Patience)
+				commtest.Kill(t, cmds, victim, fmt.Sprintf("rank %d", victim), "AllReduce") // whether in it or before it
 			})
 		}
 	}

@@ -28,60 +28,40 @@ func TestUneven(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		counts, total := unevenCounts(n)
 		comms := commtest.Local(t, n, ringo.Config{})
+		want := make([]int32, total)
+		for i := range want {
+			want[i] = int32(i)
+		}
+		times := func(factor int32, x []int32) (product []int32) {
+			for _, v := range x {
+				product = append(product, factor*v)
+			}
+			return product
+		}
 		for root := range n {
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-				rank, at := c.Rank(), 0
-				for _, k := range counts[:rank] {
+			commtest.Run(t, comms, func(c *commtest.Rank) {
+				at := 0
+				for _, k := range counts[:c.Rank()] {
 					at += k
 				}
-				mine, all := make([]int32, counts[rank]), make([]int32, total)
-				for i := range mine {
-					mine[i] = int32(at + i)
-				}
-				want := make([]int32, total)
-				for i := range want {
-					want[i] = int32(i)
-				}
-				if err := ringo.Gatherv(c, all, mine, counts, root); err != nil {
-					return err
-				}
-				if rank == root && !slices.Equal(all, want) {
-					return fmt.Errorf("gathered %v", all)
-				}
-				got := make([]int32, counts[rank])
-				if err := ringo.Scatterv(c, got, want, counts, root); err != nil {
-					return err
-				}
-				if !slices.Equal(got, mine) {
-					return fmt.Errorf("scattered %v", got)
-				}
-				for _, op := range []ringo.RedOp{ringo.Sum, ringo.PreMulSum(2)} {
-					if err := ringo.ReduceScatterv(c, got, want, counts, op); err != nil {
-						return err
-					}
-					factor := int32(n)
-					if op.Kind != ringo.Sum.Kind {
-						factor *= 2
-					}
-					for i := range got {
-						if got[i] != factor*mine[i] {
-							return fmt.Errorf("%v: reduced %v", op, got)
-						}
-					}
-				}
-				return nil
-			}))
+				mine, in, all := want[at:][:counts[c.Rank()]], slices.Clone(want), make([]int32, total)
+				require.NoError(c, ringo.Gatherv(c.Comm, all, slices.Clone(mine), counts, root))
+				require.True(c, c.Rank() != root || slices.Equal(all, want), "gathered %v", all)
+				got := make([]int32, len(mine))
+				require.NoError(c, ringo.Scatterv(c.Comm, got, in, counts, root))
+				require.Equal(c, mine, got)
+				require.NoError(c, ringo.ReduceScatterv(c.Comm, got, in, counts, ringo.Sum))
+				require.True(c, slices.Equal(times(int32(n), mine), got))
+				require.NoError(c, ringo.ReduceScatterv(c.Comm, got, in, counts, ringo.PreMulSum(2)))
+				require.True(c, slices.Equal(times(2*int32(n), mine), got))
+			})
 		}
-		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+		commtest.Run(t, comms, func(c *commtest.Rank) {
 			x := []float64{float64(c.Rank() + 1), 1}
-			if err := ringo.Scan(c, x, ringo.Sum); err != nil {
-				return err
-			}
-			if r := float64(c.Rank() + 1); x[0] != r*(r+1)/2 || x[1] != r {
-				return fmt.Errorf("scanned %v", x)
-			}
-			return nil
-		}))
+			require.NoError(c, ringo.Scan(c.Comm, x, ringo.Sum))
+			r := float64(c.Rank() + 1)
+			require.Equal(c, []float64{r * (r + 1) / 2, r}, x)
+		})
 		for _, err := range []error{ringo.Gatherv(comms[0], nil, []int8{}, nil, 0),
 			ringo.Scatterv[int8](comms[0], nil, nil, counts, n), ringo.Scan(comms[0], []float32{1}, ringo.Avg),
 			ringo.ReduceScatterv(comms[0], make([]int8, 99), nil, counts, ringo.Sum)} {

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -70,61 +69,52 @@ func TestWith(t *testing.T) {
 
 // In a Group a communicator and the one that With makes of it are the same, in the order of their calls.
 func TestWithInGroup(t *testing.T) {
-	comms := commtest.Local(t, 2, ringo.Config{})
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-		x := []int32{int32(c.Rank() + 1)}
-		g := ringo.NewGroup()
+	commtest.Run(t, commtest.Local(t, 2, ringo.Config{}), func(c *commtest.Rank) {
+		x, g := []int32{int32(c.Rank() + 1)}, ringo.NewGroup()
 		for range 20 {
-			g.Add(c, ringo.AllReduceOf(x, ringo.Sum))
+			g.Add(c.Comm, ringo.AllReduceOf(x, ringo.Sum))
 			g.Add(c.With(t.Context()), ringo.BroadcastOf(x, 1))
 		}
-		if err := g.Run(); err != nil || x[0] != 3<<19 {
-			return fmt.Errorf("%v %w", x, err)
-		}
-		return nil
-	}))
+		require.NoError(c, g.Run())
+		require.Equal(c, []int32{3 << 19}, x)
+	})
 }
 
 // Composites are Calls: they can be started, and stand in groups among others. A result may be apart from the input.
 func TestCompositesAsCalls(t *testing.T) {
 	const n = 4
-	comms := commtest.Local(t, n, ringo.Config{})
 	counts := []int{2, 0, 1, 3}
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+	commtest.Run(t, commtest.Local(t, n, ringo.Config{}), func(c *commtest.Rank) {
 		r := c.Rank()
-		mine := slices.Repeat([]int32{int32(r)}, counts[r])
+		mine, sums := slices.Repeat([]int32{int32(r)}, counts[r]), slices.Repeat([]int32{n}, counts[r])
 		ones, given := []int32{1, 1, 1, 1, 1, 1}, []int32{int32(r) + 1}
-		for _, do := range []func(calls []*ringo.Call) error{
-			func(calls []*ringo.Call) error {
+		for _, do := range []func(calls []*ringo.Call){
+			func(calls []*ringo.Call) {
 				g := ringo.NewGroup()
 				for _, x := range calls {
-					g.Add(c, x)
+					g.Add(c.Comm, x)
 				}
-				return g.Run()
+				require.NoError(c, g.Run())
 			},
-			func(calls []*ringo.Call) (err error) {
+			func(calls []*ringo.Call) {
 				var all []*ringo.Pending
 				for _, x := range calls {
 					all = append(all, c.Start(x))
 				}
 				for _, p := range all {
-					err = errors.Join(err, p.Wait())
+					require.NoError(c, p.Wait())
 				}
-				return err
 			},
-			func(calls []*ringo.Call) error {
+			func(calls []*ringo.Call) {
 				for _, x := range calls {
-					if err := c.DoContext(t.Context(), x); err != nil {
-						return err
-					}
+					require.NoError(c, c.DoContext(t.Context(), x))
 				}
-				return nil
 			},
 		} {
 			all, back, share := make([]int32, 6), make([]int32, counts[r]), make([]int32, counts[r])
 			scanned, sum, told := make([]int32, 1), make([]int32, 1), make([]int32, 1)
 			in := slices.Clone(given)
-			err := do([]*ringo.Call{
+			do([]*ringo.Call{
 				ringo.GathervOf(all, mine, counts, 3),
 				ringo.ScattervOf(back, all, counts, 3),
 				ringo.ReduceScattervOf(share, ones, counts, ringo.Sum),
@@ -133,37 +123,24 @@ func TestCompositesAsCalls(t *testing.T) {
 				ringo.BroadcastToOf(told, given, 2),
 				ringo.ScanOf(in, ringo.Max),
 			})
-			for what, is := range map[string]bool{
-				"gathered": r != 3 || slices.Equal(all, []int32{0, 0, 2, 3, 3, 3}), "scattered": slices.Equal(back, mine),
-				"reduced": !slices.ContainsFunc(share, func(x int32) bool { return x != n }),
-				"scanned": scanned[0] == int32((r+1)*(r+2)),
-				"summed":  sum[0] == 10, "told": told[0] == 3, "given": given[0] == int32(r)+1,
-				"scanned in place": in[0] == int32(r)+1,
-			} {
-				if err == nil && !is {
-					err = fmt.Errorf("not %s right", what)
-				}
+			if r == 3 {
+				require.Equal(c, []int32{0, 0, 2, 3, 3, 3}, all)
 			}
-			if err != nil {
-				return err
-			}
+			require.Equal(c, [][]int32{mine, sums}, [][]int32{back, share})
+			require.Equal(c, []int32{int32((r + 1) * (r + 2)), 10, 3, int32(r) + 1, int32(r) + 1},
+				[]int32{scanned[0], sum[0], told[0], given[0], in[0]})
 		}
 
 		// The functions, and ReduceScatterv within its own memory.
-		told := make([]int32, 1)
 		var root []int32
 		if r == 1 {
 			root = []int32{7}
 		}
-		if err := errors.Join(ringo.BroadcastTo(c, told, root, 1),
-			ringo.ReduceScatterv(c, ones[:counts[r]], ones, counts, ringo.Sum)); err != nil {
-			return err
-		}
-		if told[0] != 7 || slices.ContainsFunc(ones[:counts[r]], func(x int32) bool { return x != n }) {
-			return fmt.Errorf("told %v, reduced %v", told, ones)
-		}
-		return nil
-	}))
+		told := make([]int32, 1)
+		require.NoError(c, ringo.BroadcastTo(c.Comm, told, root, 1))
+		require.NoError(c, ringo.ReduceScatterv(c.Comm, ones[:counts[r]], ones, counts, ringo.Sum))
+		require.Equal(c, [][]int32{{7}, sums}, [][]int32{told, ones[:counts[r]]})
+	})
 }
 
 // A Timeout of a composite bounds it.
