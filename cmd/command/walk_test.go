@@ -45,7 +45,7 @@ var kindsOf = map[string]string{
 	isIn:       "-nccl -baseline -hostfile -plan -over -kit -from; play -trace; plot -trace",
 	isOut:      "-json -trace -metrics -junit; tune -o",
 	isPicture:  "-plot -html -svg; explain -o; play -o; plot -o",
-	isAnything: "-ssh -remote -iface -title -ignore -allow -pipes -buf -kernel -arg -want -launch-peer",
+	isAnything: "-cublas -ssh -remote -iface -title -ignore -allow -pipes -buf -kernel -arg -want -launch-peer",
 }
 
 // kindOf is the kind of a command's flag.
