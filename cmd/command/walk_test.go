@@ -42,7 +42,7 @@ var kindsOf = map[string]string{
 		-for`,
 	isWord:     "-d -o -device -transport -algo -peer -net -path -policy -link -gpu",
 	isAddress:  "-addr -address -ras",
-	isIn:       "-nccl -baseline -hostfile -plan -over -kit -from; play -trace; plot -trace",
+	isIn:       "-nccl -cublas -baseline -hostfile -plan -over -kit -from; play -trace; plot -trace",
 	isOut:      "-json -trace -metrics -junit; tune -o",
 	isPicture:  "-plot -html -svg; explain -o; play -o; plot -o",
 	isAnything: "-ssh -remote -iface -title -ignore -allow -pipes -buf -kernel -arg -want -launch-peer",
