@@ -223,20 +223,13 @@ func (e *explanation) alternatives() {
 		if i == 0 {
 			head = "differ:"
 		}
-		at := e.size(d.From)
+		at, upTo := e.size(d.From), ""
 		if d.To != d.From {
-			at += " to " + e.size(d.To)
+			at, upTo = at+" to "+e.size(d.To), "up to "
 		}
 		fmt.Fprintf(e.w, "%-10s at %s %s is chosen, where by the model %s takes %s%.0f %% less\n", head, at, d.Chosen,
-			d.Model, upTo(d.To != d.From), 100*d.Less)
+			d.Model, upTo, 100*d.Less)
 	}
-}
-
-func upTo(several bool) string {
-	if several {
-		return "up to "
-	}
-	return ""
 }
 
 // size prints the size of a rank's larger buffer, where Count elements are block bytes.
