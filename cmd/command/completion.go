@@ -116,7 +116,7 @@ func candidates(words []string) []string {
 	case i < 0:
 		return nil
 	case strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
-		found := matching("-"+strings.TrimLeft(word, "-"), helpFlags(commands[i].whole()))
+		found := matching("-"+strings.TrimLeft(word, "-"), commands[i].flags())
 		for k := range found {
 			if strings.HasPrefix(word, "--") { // a user who writes two dashes gets two
 				found[k] = "-" + found[k]
@@ -164,32 +164,6 @@ func commandNames() (names []string) {
 	}
 	return names
 }
-
-// helpFlags are the flags at the beginnings of lines of a help text, with one dash or two as they
-// stand there.
-func helpFlags(help string) (list []string) {
-	for line := range strings.Lines(help) {
-		if !strings.HasPrefix(line, "  -") {
-			continue
-		}
-		text, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }) {
-			if isFlag(word) && !slices.Contains(list, word) {
-				list = append(list, word)
-			}
-		}
-	}
-	return list
-}
-
-// isFlag reports whether a word is one dash or two and a name.
-func isFlag(word string) bool {
-	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
-	letters := strings.Trim(name, "-"+alphabet) == ""
-	return name != word && letters && name != "" && name[0] != '-'
-}
-
-const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // arguments are what a command takes besides flags.
 func arguments(name string) []string {
