@@ -133,7 +133,11 @@ func candidates(words []string) []string {
 	default:
 		return matching(word, arguments(name))
 	}
-	known := values(name, strings.Trim(flag, "-="))
+	bare := strings.Trim(flag, "-=")
+	known := slices.Clone(cli.Known(commands[i].asked().Flags, bare))
+	if known == nil {
+		known = values(name, bare)
+	}
 	if known == nil && !joined && len(before) > 1 { // a flag without a value, perhaps
 		return matching(word, arguments(name))
 	}
@@ -180,29 +184,24 @@ func arguments(name string) []string {
 	return nil
 }
 
-// values are the words that a flag may be set to; nil for a flag that takes anything else or nothing.
+// values are the words that a flag may be set to where cli.Known does not tell; nil for a flag that takes anything else
+// or nothing.
 func values(command, flag string) []string {
 	switch flag {
 	case "algo":
 		return append([]string{"all"}, ringo.Algorithms()...)
 	case "net":
 		return append(slices.Sorted(maps.Keys(sim.Presets)), "list")
-	case "device":
-		return []string{"auto", "host", "cuda", "emu"}
 	case "transport":
 		return []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "ib", "plugin", "p2p"}
 	case "peer":
 		return []string{"openmpi", "mpich", "gloo", "nccl"}
-	case "path":
-		return []string{"p2p", "pcie", "host memory", "bridge"}
 	case "policy":
 		return []string{"default", "latency", "efficiency", "zero"}
 	case "steps":
 		if command == "explain" {
 			return []string{"auto", "all", "none"}
 		}
-	case "link":
-		return []string{"nvlink", "pcie"}
 	case "d":
 		var names []string
 		for _, t := range kernels.Types() {
