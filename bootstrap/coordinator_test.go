@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,17 +16,33 @@ import (
 // An observer is an outside that notes what it is asked. A host of its third rank acknowledges what is sent.
 type observer struct {
 	local
+	mu      sync.Mutex
 	reached []time.Duration // the time for each try to reach a host
 	blames  []Failure
 }
 
+// noted is what has been noted so far.
+func (o *observer) noted() ([]time.Duration, []Failure) {
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.reached), slices.Clone(o.blames)
+}
+
 func (o *observer) tell([]int, message) {}
-func (o *observer) failed(f Failure)    { o.blames = append(o.blames, f) }
 func (o *observer) hears(rank int) bool { return rank == 2 }
+
+func (o *observer) failed(f Failure) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.blames = append(o.blames, f)
+}
 
 func (o *observer) reach(ctx context.Context, rank int) bool {
 	end, _ := ctx.Deadline()
+	o.mu.Lock()
 	o.reached = append(o.reached, time.Until(end))
+	o.mu.Unlock()
 	<-ctx.Done()
 	return false
 }
@@ -40,14 +58,15 @@ func TestCoordinatorObeys(t *testing.T) {
 		require.True(t, r.hear(0, &rendezvous.Knocked{Stage: 1}))
 		require.True(t, r.hear(3, &rendezvous.Knocked{Stage: 1}))
 		time.Sleep(3 * time.Second) // rank 2 says nothing
-		synctest.Wait()
-		require.Equal(t, []time.Duration{rendezvous.KnockTime}, o.reached, "one host acknowledges nothing")
+		reached, _ := o.noted()
+		require.Equal(t, []time.Duration{rendezvous.KnockTime}, reached, "one host acknowledges nothing")
 		require.True(t, r.hear(3, &rendezvous.Knocked{Stage: 2, Heard: []bool{false}}))
-		require.Empty(t, o.blames)
+		_, blames := o.noted()
+		require.Empty(t, blames)
 		time.Sleep(rendezvous.KnockTime)
-		synctest.Wait()
-		require.Len(t, o.blames, 1)
-		require.Equal(t, []int{1}, o.blames[0].Culprits)
+		_, blames = o.noted()
+		require.Len(t, blames, 1)
+		require.Equal(t, []int{1}, blames[0].Culprits)
 
 		require.True(t, r.hear(2, &rendezvous.Fail{Reason: "enough"}))
 		require.False(t, r.hear(2, &rendezvous.Bye{}))
@@ -56,7 +75,8 @@ func TestCoordinatorObeys(t *testing.T) {
 		time.Sleep(time.Hour)
 		r.waitSettled()
 		r.tasks.Wait()
-		require.Len(t, o.blames, 1)
+		_, blames = o.noted()
+		require.Len(t, blames, 1)
 		require.False(t, r.machine.Gone(3))
 	})
 }

@@ -63,10 +63,7 @@ func (j *joiner) enrol(l *link, s *rendezvous.Start) Group {
 		m.lost(pump(l, m))
 	}()
 	m.uplink.hangUp = func() {
-		select {
-		case <-m.uplink.byed:
-		case <-time.After(goodbyeTime):
-		}
+		m.uplink.awaitBye()
 		if h != nil {
 			h.flush() // the others hear of our leave before this process may end
 		}
@@ -88,10 +85,7 @@ func (h *hub) take(m *member, l *link) bool {
 	m.uplink.flush = h.flush // the others hear of our leave, or failure, before this process may end
 	m.uplink.drop = func() { h.release(s, "dropped out") }
 	m.uplink.hangUp = func() {
-		select {
-		case <-m.uplink.byed:
-		case <-time.After(goodbyeTime):
-		}
+		m.uplink.awaitBye()
 		h.flush()
 		h.release(s, "left")
 	}

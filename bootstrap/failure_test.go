@@ -11,13 +11,7 @@ import (
 // has left, and of no other.
 func TestFailureAndLeftAreHeard(t *testing.T) {
 	id, _ := hubAt(t)
-	var groups []Group
-	for _, j := range []<-chan joined{join(within(t, time.Minute), id, 0, 3), join(within(t, time.Minute), id, 1, 3),
-		join(within(t, time.Minute), id, 2, 3)} {
-		got := <-j
-		require.NoError(t, got.err)
-		groups = append(groups, got.g)
-	}
+	groups := enter(t, id, 3, plainly)
 	heard := make(chan *Failure, 4)
 	groups[0].OnFailure(func(f *Failure) { heard <- f })
 	groups[0].OnFailure(func(f *Failure) { heard <- f })

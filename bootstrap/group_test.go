@@ -23,11 +23,20 @@ func joinWith(t testing.TB, n int, o JoinOptions) []Group {
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
 	require.NoError(t, err)
 	t.Cleanup(func() { Stop(id) })
+	return enter(t, id, n, func(int) JoinOptions { return o })
+}
+
+// plainly are the options of ranks that need none.
+func plainly(int) JoinOptions { return JoinOptions{} }
+
+// enter has n ranks join in random order.
+func enter(t testing.TB, id ID, n int, o func(rank int) JoinOptions) []Group {
+	t.Helper()
 	groups := make([]Group, n)
 	var wg sync.WaitGroup
 	for _, rank := range rand.Perm(n) {
 		wg.Go(func() {
-			g, err := Join(within(t, 20*time.Second), id, rank, n, o)
+			g, err := Join(within(t, 20*time.Second), id, rank, n, o(rank))
 			if err != nil {
 				t.Errorf("rank %d: %v", rank, err)
 				return
@@ -213,13 +222,7 @@ func TestHubsProcessIsQuiet(t *testing.T) {
 	before := runtime.NumGoroutine()
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
 	require.NoError(t, err)
-	groups := make([]Group, 3)
-	var wg sync.WaitGroup
-	for r := range groups {
-		wg.Go(func() { groups[r], _ = Join(within(t, 20*time.Second), id, r, len(groups), JoinOptions{}) })
-	}
-	wg.Wait()
-	require.NotContains(t, groups, nil)
+	groups := enter(t, id, 3, plainly)
 	hubOf(id).closeListener()
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)

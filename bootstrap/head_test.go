@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,32 +18,18 @@ import (
 // TestPlaces has 72 ranks at 9 places (machines) gather long parts. One head has gone, so its place asks
 // the hub; the other places get one copy each.
 func TestPlaces(t *testing.T) {
-	const n, each = 72, 8
+	const n, ranks = 72, 8
 	id, _ := hubAt(t)
-	groups := make([]Group, n)
-	all := func(f func(r int)) {
-		var wg sync.WaitGroup
-		for r := range n {
-			wg.Go(func() { f(r) })
-		}
-		wg.Wait()
-	}
-	all(func(r int) {
-		g, err := Join(within(t, 20*time.Second), id, r, n, JoinOptions{machine: fmt.Sprint(r % (n / each)), apart: true})
-		if err != nil {
-			t.Error(err)
-		}
-		groups[r] = g
+	groups := enter(t, id, n, func(r int) JoinOptions {
+		return JoinOptions{machine: fmt.Sprint(r % (n / ranks)), apart: true}
 	})
-	if t.Failed() {
-		return
-	}
 	groups[3].(*member).gathers.giving.end(3)
 	part := func(r int) []byte { return bytes.Repeat([]byte{byte(r)}, 2*rendezvous.HeadedBytes/n) }
 	first := make([]*byte, n)
 	for range 2 {
-		all(func(r int) {
-			got, err := groups[r].AllGather(within(t, 20*time.Second), part(r))
+		each(groups, func(g Group) {
+			r := g.Rank()
+			got, err := g.AllGather(within(t, 20*time.Second), part(r))
 			if err != nil {
 				t.Error(err)
 				return
@@ -59,8 +44,8 @@ func TestPlaces(t *testing.T) {
 	}
 	for r := range n {
 		m := groups[r].(*member)
-		require.Equal(t, r < n/each, m.gathers.giving != nil)
-		if here := r % (n / each); here != 3 {
+		require.Equal(t, r < n/ranks, m.gathers.giving != nil)
+		if here := r % (n / ranks); here != 3 {
 			require.Same(t, first[here], first[r], "rank %d has the copy of its place", r)
 		} else if r != here {
 			require.NotSame(t, first[here], first[r])

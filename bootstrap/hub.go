@@ -66,7 +66,7 @@ func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub 
 	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), log: o.logger(),
 		linger: lingerTime, warn: auth.NewLog(o.logger()),
 		self: identity{auth.NewNonce(), uint64(time.Now().UnixNano()), func() {}}}
-	h.entry = entry{ln, newInner(), auth.NewPending(maxUnproven, handshakeTime, h.warn), 0, func() {}}
+	h.entry = entry{ln, &inner{newHanded()}, auth.NewPending(maxUnproven, handshakeTime, h.warn), 0, func() {}}
 	if o.shared == nil { // the way to the caller's own Listener is not known here
 		h.entry.pulsePort, h.entry.closePulse = openPulse(ln.Addr(), h.log)
 	}

@@ -8,26 +8,39 @@ import (
 	"syscall"
 )
 
-// An inner is a listener for ranks in the hub's own process. They need neither a name of their host nor a route to it.
-type inner struct {
-	calls chan net.Conn
-	shut  chan struct{}
-	once  sync.Once
+// A handed listener gets its callers from others of this process.
+type handed struct {
+	calls chan call
+	over  chan struct{} // closed by end
+	end   func()
 }
 
-func newInner() *inner { return &inner{calls: make(chan net.Conn), shut: make(chan struct{})} }
+// A call is a caller, or why there is none.
+type call struct {
+	conn net.Conn
+	err  error
+}
 
-func (l *inner) Accept() (net.Conn, error) {
+func newHanded() handed {
+	over := make(chan struct{})
+	return handed{calls: make(chan call), over: over, end: sync.OnceFunc(func() { close(over) })}
+}
+
+// Accept waits for a caller.
+func (l *handed) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.calls:
-		return c, nil
-	case <-l.shut:
+		return c.conn, c.err
+	case <-l.over:
 		return nil, net.ErrClosed
 	}
 }
 
+// An inner is a listener for ranks in the hub's own process. They need neither a name of their host nor a route to it.
+type inner struct{ handed }
+
 func (l *inner) Close() error {
-	l.once.Do(func() { close(l.shut) })
+	l.end()
 	return nil
 }
 
@@ -37,9 +50,9 @@ func (l *inner) Addr() net.Addr { return innerAddr{} }
 func (l *inner) dial(ctx context.Context) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
-	case l.calls <- innerConn{there}:
+	case l.calls <- call{conn: innerConn{there}}:
 		return innerConn{here}, nil
-	case <-l.shut:
+	case <-l.over:
 		return nil, fmt.Errorf("the rendezvous in this process takes no ranks now: %w", syscall.ECONNREFUSED)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

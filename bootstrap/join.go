@@ -80,8 +80,8 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 	return g, err
 }
 
-// A slotTable has the slots of a process in groups that it has joined and not left. Only so a rank that uses an ID twice
-// hears why at once: the hub may have closed its listener, or ended.
+// A slotTable has the slots of a process in groups that it has joined and not left. Only so a rank that uses an ID
+// twice hears why at once: the hub may have closed its listener, or ended.
 type slotTable struct {
 	sync.Mutex
 	of map[slotOf]int // the number of calls of enlist that have not ended

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -156,15 +155,14 @@ func TestJoinAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Serve(id, ListenOptions{}))
 	defer Stop(id)
-	a, b := join(within(t, 10*time.Second), id, 0, 2), join(within(t, 10*time.Second), id, 1, 2)
-	first := []Group{(<-a).g, (<-b).g}
+	first := enter(t, id, 2, plainly)
 	require.NoError(t, first[0].Close())
 	require.NoError(t, Serve(id, ListenOptions{}))
 	hasty := <-join(within(t, 300*time.Millisecond), id, 0, 2)
 	require.ErrorContains(t, hasty.err, "the group before has not ended, rank 1 is in it; every rank must Close it")
-	a = join(within(t, 10*time.Second), id, 0, 2)
+	a := join(within(t, 10*time.Second), id, 0, 2)
 	require.NoError(t, first[1].Close())
-	b = join(within(t, 10*time.Second), id, 1, 2)
+	b := join(within(t, 10*time.Second), id, 1, 2)
 	second := []Group{(<-a).g, (<-b).g}
 	meet(t, second)
 	require.NotEqual(t, first[0].Key(), second[0].Key())
@@ -208,8 +206,7 @@ func taken(id ID) int {
 // group, or that has ended, it waits for the next one.
 func TestJoinTwice(t *testing.T) {
 	id, _ := hubAt(t)
-	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
-	groups := []Group{(<-a).g, (<-b).g}
+	groups := enter(t, id, 2, plainly)
 	hubOf(id).closeListener()
 	for r := range groups {
 		again := <-join(within(t, time.Minute), id, r, 2)
@@ -246,16 +243,11 @@ func TestUnanswered(t *testing.T) {
 
 func TestLateComerDoesNotDisturb(t *testing.T) {
 	id, log := hubAt(t)
-	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
-	groups := []Group{(<-a).g, (<-b).g}
+	groups := enter(t, id, 2, plainly)
 	_, err := bare(id, 1, 2).enter(within(t, 10*time.Second))
 	require.ErrorContains(t, err, "joins as rank 1 again")
 	require.Contains(t, log.String(), "late comer refused")
-	each(groups, func(g Group) {
-		if _, err := g.AllGather(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
-	})
+	meet(t, groups)
 	closeAll(t, groups)
 }
 
@@ -417,15 +409,10 @@ func TestServeAgain(t *testing.T) {
 	for range 5 {
 		require.NoError(t, Serve(id, ListenOptions{}))
 		require.NoError(t, Serve(id, ListenOptions{}), "twice is once")
-		a, b := join(within(t, 10*time.Second), id, 0, 2), join(within(t, 10*time.Second), id, 1, 2)
-		ja, jb := <-a, <-b
-		require.NoError(t, ja.err)
-		require.NoError(t, jb.err)
-		for _, k := range keys {
-			require.NotEqual(t, k, ja.g.Key(), "every group has its own key")
-		}
-		keys = append(keys, ja.g.Key())
-		closeAll(t, []Group{ja.g, jb.g})
+		groups := enter(t, id, 2, plainly)
+		require.NotContains(t, keys, groups[0].Key(), "every group has its own key")
+		keys = append(keys, groups[0].Key())
+		closeAll(t, groups)
 		Stop(id)
 	}
 }
@@ -501,29 +488,13 @@ func TestStrangers(t *testing.T) {
 		})
 	}
 	time.Sleep(20 * time.Millisecond)
-	groups := make([]Group, 16)
-	var ranks sync.WaitGroup
-	for r := range groups {
-		ranks.Go(func() {
-			g, err := Join(within(t, 20*time.Second), id, r, len(groups), JoinOptions{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			groups[r] = g
-			for range 10 {
-				if _, err := g.AllGather(t.Context(), []byte{1}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+	groups := enter(t, id, 16, plainly)
+	for range 10 {
+		meet(t, groups)
 	}
-	ranks.Wait()
 	cancel()
 	wg.Wait()
-	if !t.Failed() {
-		closeAll(t, groups)
-	}
+	closeAll(t, groups)
 	require.Contains(t, log.String(), "stranger dropped")
 	require.Less(t, bytes.Count([]byte(log.String()), []byte("\n")), 25, "lines are limited")
 }
@@ -554,10 +525,7 @@ func TestSlowStrangers(t *testing.T) {
 	_, err := first.Read(make([]byte, 1))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the oldest has made room")
-	a, b := join(within(t, 10*time.Second), id, 0, 2), join(within(t, 10*time.Second), id, 1, 2)
-	ja, jb := <-a, <-b
-	require.NoError(t, errors.Join(ja.err, jb.err))
-	closeAll(t, []Group{ja.g, jb.g})
+	closeAll(t, enter(t, id, 2, plainly))
 }
 
 // A caller that breaks off at any byte of its greeting is a stranger.

@@ -186,24 +186,10 @@ func TestLauncherKnows(t *testing.T) {
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Launched: true})
 	require.NoError(t, err)
 	defer Stop(id)
-	var groups []Group
-	for _, c := range []<-chan joined{joinApart(t, id, 0), joinApart(t, id, 1)} {
-		j := <-c
-		require.NoError(t, j.err)
-		groups = append(groups, j.g)
-	}
+	groups := enter(t, id, 2, func(int) JoinOptions { return JoinOptions{apart: true} })
 	Gone(id, 1, "killed by signal 9")
 	Drop(groups[1])
 	require.Equal(t, &Failure{Rank: 1, Culprits: []int{1}, Died: true,
 		Reason: "its process ended without goodbye: killed by signal 9"}, awaitFailure(t, groups[0]))
 	closeAll(t, groups)
-}
-
-func joinApart(t *testing.T, id ID, rank int) <-chan joined {
-	c := make(chan joined, 1)
-	go func() {
-		g, err := Join(within(t, 20*time.Second), id, rank, 2, JoinOptions{apart: true})
-		c <- joined{g, err}
-	}()
-	return c
 }

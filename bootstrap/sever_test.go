@@ -13,17 +13,9 @@ import (
 // The next hub knows which paths have failed, whatever numbers the ranks have there.
 func TestSeverLater(t *testing.T) {
 	id, _ := hubAt(t)
-	enter := func(id ID, rank, size, host int) Group {
-		g, err := Join(within(t, time.Minute), id, rank, size, JoinOptions{machine: fmt.Sprint("host ", host)})
-		require.NoError(t, err)
-		return g
-	}
-	groups, hosts := make([]Group, 4), []int{0, 1, 2, 3}
+	groups := enter(t, id, 4, func(r int) JoinOptions { return JoinOptions{machine: fmt.Sprint("host ", r)} })
+	hosts := []int{0, 1, 2, 3}
 	var all sync.WaitGroup
-	for r := range groups {
-		all.Go(func() { groups[r] = enter(id, r, 4, r) })
-	}
-	all.Wait()
 	for _, fail := range []struct {
 		how  func()
 		left []int // hosts
@@ -43,7 +35,9 @@ func TestSeverLater(t *testing.T) {
 				if at := slices.Index(fail.left, host); at >= 0 {
 					require.NoError(t, err)
 					require.Len(t, got.Members, len(next))
-					next[at] = enter(got.ID, at, len(next), host)
+					next[at], err = Join(within(t, time.Minute), got.ID, at, len(next),
+						JoinOptions{machine: fmt.Sprint("host ", host)})
+					require.NoError(t, err)
 				} else {
 					require.ErrorIs(t, err, ErrExcluded)
 					require.ErrorContains(t, err, "ranks 0 and 1 have failed with each other again, so the others leave out rank 1")

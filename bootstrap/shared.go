@@ -18,18 +18,10 @@ type shared struct {
 	closed  bool
 }
 
-// A tenure is one hub's use of a shared listener.
+// A tenure is one hub's use of a shared listener. It is over after Close, or when the listener has ended.
 type tenure struct {
 	*shared
-	calls chan call
-	over  chan struct{} // closed by Close, or by the end of the listener
-	once  sync.Once
-}
-
-// A call is a caller, or why there is none.
-type call struct {
-	conn net.Conn
-	err  error
+	handed
 }
 
 // tenure begins a tenure.
@@ -39,7 +31,7 @@ func (s *shared) tenure() (net.Listener, error) {
 	if s.closed {
 		return nil, net.ErrClosed
 	}
-	t := &tenure{shared: s, calls: make(chan call), over: make(chan struct{})}
+	t := &tenure{s, newHanded()}
 	s.tenures = append(s.tenures, t)
 	if !s.served {
 		s.served = true
@@ -79,18 +71,6 @@ func (s *shared) serve() {
 		if t == nil {
 			return
 		}
-	}
-}
-
-func (t *tenure) end() { t.once.Do(func() { close(t.over) }) }
-
-// Accept waits for a caller in this tenure.
-func (t *tenure) Accept() (net.Conn, error) {
-	select {
-	case c := <-t.calls:
-		return c.conn, c.err
-	case <-t.over:
-		return nil, net.ErrClosed
 	}
 }
 

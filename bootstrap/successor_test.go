@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap/rendezvous"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,7 +27,7 @@ func TestSuccessorAlone(t *testing.T) {
 		m.succession.hubDied = true
 		m.succession.tell()
 		m.uplink.end()
-		got, err := m.Regroup(t.Context(), time.Second)
+		got, err := m.Regroup(t.Context(), tier.Soon(2*time.Second))
 		if want == "" {
 			require.NoError(t, err)
 			require.Equal(t, []int{1}, got.Members)

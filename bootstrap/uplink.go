@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // An uplink is a member's way to the coordinator, in this process (Local) or in the hub's.
@@ -36,6 +37,14 @@ func (u *uplink) init() {
 
 // closed reports whether Leave or Close was called.
 func (u *uplink) closed() bool { return u.open.Err() != nil }
+
+// awaitBye waits for the answer to this rank's goodbye.
+func (u *uplink) awaitBye() {
+	select {
+	case <-u.byed:
+	case <-time.After(goodbyeTime):
+	}
+}
 
 // send sends the coordinator a message, in order.
 func (u *uplink) send(m message) {
