@@ -35,7 +35,7 @@ type shared struct {
 	logs map[string]*os.File // guarded by mu; open files of logs by name: a log outlives its communicator
 }
 
-var sharedBy = process.NewRegistry(func() *shared { return &shared{logs: map[string]*os.File{}} })
+var sharedBy = process.Registry[shared]{Fresh: func() *shared { return &shared{logs: map[string]*os.File{}} }}
 
 // FromEnv completes a Config as opening a communicator does: from the
 // environment, then from the defaults. The error says which variable is wrong.

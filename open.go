@@ -388,7 +388,8 @@ func (c *Comm) connect(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if c.quota, err = gpupaths.Take(c.cfg.in, &me, c.cfg.Device, string(c.group.Key()), c.cfg.choice().Budget); err != nil {
+		c.quota, err = gpupaths.Take(c.cfg.in, &me, c.cfg.Device, string(c.group.Key()), c.cfg.choice().Budget)
+		if err != nil {
 			return err
 		}
 	}

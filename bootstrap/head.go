@@ -54,7 +54,7 @@ type headTable struct {
 	m map[string]*head
 }
 
-var localHeads = process.NewRegistry(func() *headTable { return &headTable{m: map[string]*head{}} })
+var localHeads = process.Registry[headTable]{Fresh: func() *headTable { return &headTable{m: map[string]*head{}} }}
 
 // headName is the abstract unix socket of a head. Only the group's ranks can compute it.
 func headName(key []byte, rank int) string {

@@ -87,7 +87,7 @@ type slotTable struct {
 	of map[slotOf]int // the number of calls of enlist that have not ended
 }
 
-var slots = process.NewRegistry(func() *slotTable { return &slotTable{of: map[slotOf]int{}} })
+var slots = process.Registry[slotTable]{Fresh: func() *slotTable { return &slotTable{of: map[slotOf]int{}} }}
 
 type slotOf struct {
 	id   ID

@@ -20,7 +20,7 @@ type pulse struct {
 	ended chan struct{}
 }
 
-var pulses = process.NewShared[string]((*pulse).close) // by address
+var pulses = process.Shared[string, *pulse]{End: (*pulse).close} // by address
 
 // openPulse opens the pulse at a hub's address, or shares it, until end is called. The port is 0 if there is none.
 func openPulse(hub net.Addr, log *slog.Logger) (port int, end func()) {

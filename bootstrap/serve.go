@@ -18,7 +18,7 @@ type hubTable struct {
 	m map[ID]*hub
 }
 
-var allHubs = process.NewRegistry(func() *hubTable { return &hubTable{m: map[ID]*hub{}} })
+var allHubs = process.Registry[hubTable]{Fresh: func() *hubTable { return &hubTable{m: map[ID]*hub{}} }}
 
 func hubOf(id ID) *hub {
 	hubs := allHubs.In(nil)

@@ -14,7 +14,7 @@ import (
 // Each Process has a value of its own, which is made once.
 func TestProcess(t *testing.T) {
 	made := 0
-	r := process.NewRegistry(func() *map[string]int { made++; return &map[string]int{} })
+	r := process.Registry[map[string]int]{Fresh: func() *map[string]int { made++; return &map[string]int{} }}
 	alone := new(process.Process)
 	ctx := process.With(t.Context(), alone)
 	(*r.In(process.Of(ctx)))["a"]++
@@ -28,7 +28,7 @@ func TestProcess(t *testing.T) {
 func TestShared(t *testing.T) {
 	var p process.Process
 	var made, open atomic.Int32
-	s := process.NewShared[string](func(*int) error { open.Add(-1); return nil })
+	s := process.Shared[string, *int]{End: func(*int) error { open.Add(-1); return nil }}
 	_, err := s.Open(&p, "b", func() (*int, error) { return nil, errors.New("no") })
 	require.EqualError(t, err, "no")
 	require.Zero(t, s.Len(&p))

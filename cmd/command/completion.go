@@ -116,7 +116,7 @@ func candidates(words []string) []string {
 	case i < 0:
 		return nil
 	case strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
-		found := matching("-"+strings.TrimLeft(word, "-"), helpFlags(commands[i].whole()))
+		found := matching("-"+strings.TrimLeft(word, "-"), commands[i].flags())
 		for k := range found {
 			if strings.HasPrefix(word, "--") { // a user who writes two dashes gets two
 				found[k] = "-" + found[k]
@@ -133,7 +133,11 @@ func candidates(words []string) []string {
 	default:
 		return matching(word, arguments(name))
 	}
-	known := values(name, strings.Trim(flag, "-="))
+	bare := strings.Trim(flag, "-=")
+	known := slices.Clone(cli.Known(commands[i].asked().Flags, bare))
+	if known == nil {
+		known = values(name, bare)
+	}
 	if known == nil && !joined && len(before) > 1 { // a flag without a value, perhaps
 		return matching(word, arguments(name))
 	}
@@ -165,32 +169,6 @@ func commandNames() (names []string) {
 	return names
 }
 
-// helpFlags are the flags at the beginnings of lines of a help text, with one dash or two as they
-// stand there.
-func helpFlags(help string) (list []string) {
-	for line := range strings.Lines(help) {
-		if !strings.HasPrefix(line, "  -") {
-			continue
-		}
-		text, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }) {
-			if isFlag(word) && !slices.Contains(list, word) {
-				list = append(list, word)
-			}
-		}
-	}
-	return list
-}
-
-// isFlag reports whether a word is one dash or two and a name.
-func isFlag(word string) bool {
-	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
-	letters := strings.Trim(name, "-"+alphabet) == ""
-	return name != word && letters && name != "" && name[0] != '-'
-}
-
-const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
 // arguments are what a command takes besides flags.
 func arguments(name string) []string {
 	switch name {
@@ -206,29 +184,24 @@ func arguments(name string) []string {
 	return nil
 }
 
-// values are the words that a flag may be set to; nil for a flag that takes anything else or nothing.
+// values are the words that a flag may be set to where cli.Known does not tell; nil for a flag that takes anything else
+// or nothing.
 func values(command, flag string) []string {
 	switch flag {
 	case "algo":
 		return append([]string{"all"}, ringo.Algorithms()...)
 	case "net":
 		return append(slices.Sorted(maps.Keys(sim.Presets)), "list")
-	case "device":
-		return []string{"auto", "host", "cuda", "emu"}
 	case "transport":
 		return []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "ib", "plugin", "p2p"}
 	case "peer":
 		return []string{"openmpi", "mpich", "gloo", "nccl"}
-	case "path":
-		return []string{"p2p", "pcie", "host memory", "bridge"}
 	case "policy":
 		return []string{"default", "latency", "efficiency", "zero"}
 	case "steps":
 		if command == "explain" {
 			return []string{"auto", "all", "none"}
 		}
-	case "link":
-		return []string{"nvlink", "pcie"}
 	case "d":
 		var names []string
 		for _, t := range kernels.Types() {

@@ -32,7 +32,7 @@ var completing = map[string][]string{
 	"run -- any":                            nil,
 	"nonsense ":                             nil,
 	"ptx ":                                  {"check"},
-	"info -device ":                         {"auto", "host", "cuda", "emu"},
+	"info -device ":                         {"auto", "cuda", "emu"},
 	"bench allreduce -peer ":                {"openmpi", "mpich", "gloo", "nccl"},
 	"explain allreduce -policy ":            {"default", "latency", "efficiency", "zero"},
 	"explain allreduce -steps ":             {"auto", "all", "none"},

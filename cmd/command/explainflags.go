@@ -55,7 +55,7 @@ func (f *explainFlags) register(fs *flag.FlagSet) {
 		"max-blocks `N` what it may have at most (default 128)")
 	cli.Int(fs, &f.least, 0, mostBlocks, "1 to 128 blocks, or 0 for none", "min-blocks `N` what it has at least")
 	fs.StringVar(&f.gpus.Name, "gpu", "", "`NAME` of all ranks (default \"NVIDIA H200\")")
-	cli.Word(fs, &f.gpus.Path, "path", values("explain", "path"),
+	cli.Word(fs, &f.gpus.Path, "path", []string{"p2p", "pcie", "host memory", "bridge"},
 		"path `P` between GPUs: p2p (default), pcie, \"host memory\", bridge")
 	fs.BoolVar(&f.gpus.Registered, "registered", false, "the memory is registered")
 	sizeFlag(fs, &f.row, "row `SIZE` bytes of a row, of a call with a Norm (default: it has none)")

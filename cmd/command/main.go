@@ -132,15 +132,22 @@ func helpAll(name string, stdout, stderr io.Writer) int {
 }
 
 // whole returns the whole help of the command.
-func (c command) whole() string { return c.explain(false) }
+func (c command) whole() string { return c.asked().Help(c.help, false) }
 
-// explain returns the help with the flags that the command defines.
-func (c command) explain(brief bool) string {
-	err := c.run(context.Background(), []string{"-h"}, io.Discard, io.Discard)
-	if asked, ok := errors.AsType[*cli.HelpError](err); ok {
-		return asked.Help(c.help, brief)
-	}
-	return c.help
+// asked returns the flags that the command defines, as when help is asked for.
+func (c command) asked() *cli.HelpError {
+	asked, _ := errors.AsType[*cli.HelpError](c.run(context.Background(), []string{"-h"}, io.Discard, io.Discard))
+	return asked
+}
+
+// flags returns the flags that the command explains, each with its dash.
+func (c command) flags() (names []string) {
+	c.asked().Flags.VisitAll(func(f *flag.Flag) {
+		if f.Usage != "" {
+			names = append(names, "-"+f.Name)
+		}
+	})
+	return names
 }
 
 // mostHelp is the most lines that a command prints for -h: a screen.
@@ -152,7 +159,7 @@ func (c command) brief() string {
 	if strings.Count(whole, "\n") <= mostHelp {
 		return whole
 	}
-	return c.explain(true) + fmt.Sprintf("\"ringo help %s all\" says more.\n", c.name)
+	return c.asked().Help(c.help, true) + fmt.Sprintf("\"ringo help %s all\" says more.\n", c.name)
 }
 
 // report turns the error of a command into its message and exit status.

@@ -42,10 +42,10 @@ var kindsOf = map[string]string{
 		-for`,
 	isWord:     "-d -o -device -transport -algo -peer -net -path -policy -link -gpu",
 	isAddress:  "-addr -address -ras",
-	isIn:       "-nccl -baseline -hostfile -plan -over -kit -from; play -trace; plot -trace",
+	isIn:       "-nccl -cublas -baseline -hostfile -plan -over -kit -from; play -trace; plot -trace",
 	isOut:      "-json -trace -metrics -junit; tune -o",
 	isPicture:  "-plot -html -svg; explain -o; play -o; plot -o",
-	isAnything: "-ssh -remote -iface -title -ignore -allow -pipes -buf -kernel -arg -want -launch-peer",
+	isAnything: "-cublas -ssh -remote -iface -title -ignore -allow -pipes -buf -kernel -arg -want -launch-peer",
 }
 
 // kindOf is the kind of a command's flag.
@@ -83,7 +83,7 @@ func walk(t *testing.T, kinds []string, f func(c command, flag string, line []st
 	t.Chdir(t.TempDir())
 	lines := lines(t)
 	for _, c := range commands {
-		for _, flag := range helpFlags(c.whole()) {
+		for _, flag := range c.flags() {
 			if flag == "-quick" || !slices.Contains(kinds, kindOf(c.name, flag)) {
 				continue
 			}
@@ -109,7 +109,7 @@ func refused(t *testing.T, c command, flag, value string, line []string) (senten
 	require.Regexp(t, `(^|[\s(])`+flag+`\b`, stderr, "%q", line)
 	require.NotContains(t, stderr, "-"+flag, "%q: flags have one dash", line)
 	for _, m := range flagWord.FindAllStringSubmatch(strings.ReplaceAll(stderr, " "+value+":", ""), -1) {
-		require.Contains(t, append(helpFlags(c.whole()), "-h"), m[1], "%q: no flag of this command: %s", line, stderr)
+		require.Contains(t, append(c.flags(), "-h"), m[1], "%q: no flag of this command: %s", line, stderr)
 	}
 	left, err := os.ReadDir(".")
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func refused(t *testing.T, c command, flag, value string, line []string) (senten
 // TestFlagsHaveKinds: the tests below see each flag.
 func TestFlagsHaveKinds(t *testing.T) {
 	for _, c := range commands {
-		for _, flag := range helpFlags(c.whole()) {
+		for _, flag := range c.flags() {
 			require.NotEmpty(t, kindOf(c.name, flag), "%s %s", c.name, flag)
 		}
 	}
@@ -235,7 +235,7 @@ func TestStandardOutput(t *testing.T) {
 		name, _, _ = strings.Cut(name, " ")
 		c, err := commandOf(name)
 		require.NoError(t, err)
-		for _, flag := range helpFlags(c.whole()) {
+		for _, flag := range c.flags() {
 			kind := kindOf(name, flag)
 			if kind != isOut && kind != isPicture {
 				continue

@@ -100,10 +100,11 @@ func TestFewPeersWhereItCostsLittle(t *testing.T) {
 					few = min(few, time)
 				}
 			}
-			chosen, _ := c.find(kind, bytes)
+			chosen, near := c.find(kind, bytes)
 			reach := c.reaches(Key{Kind: kind, Algo: chosen}.Schedule(c.topo))
 			require.Equal(t, few > worthPeers*least, reach > farPeers, "%v of %d bytes by %v", kind, bytes, chosen)
 			if few > 1.01*least && reach <= farPeers {
+				require.True(t, near, "the reason says so")
 				gave++
 			}
 		}

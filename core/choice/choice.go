@@ -277,7 +277,8 @@ func OrderMatters(kind call.Kind, t kernels.DataType, op kernels.Kind, ranks int
 // quicker if what it saves takes longer than a second kernel.
 func (c *Chooser) inShares(kind call.Kind, bytes int) bool {
 	n := c.Topo.Ranks
-	return kind == call.Reduce && c.anyDirect() && n > 2 && bytes > cmp.Or(c.SharesFrom, 6<<20)/(n-1)
+	direct := c.Kernels != nil && c.Kernels.LongestDirect() == collective.MaxMessage // of any length
+	return kind == call.Reduce && direct && n > 2 && bytes > cmp.Or(c.SharesFrom, 6<<20)/(n-1)
 }
 
 // Parts are the collectives that a reduction in order of rank is made of: first brings the

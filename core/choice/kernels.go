@@ -53,11 +53,6 @@ var windowKernels = [call.Kinds]collective.Direct{
 	call.Broadcast: collective.Broadcast + 1, call.Gather: collective.Gather + 1, call.Scatter: collective.Scatter + 1,
 }
 
-// anyDirect reports whether there are direct kernels for messages of any length.
-func (c *Chooser) anyDirect() bool {
-	return c.Kernels != nil && c.Kernels.LongestDirect() == collective.MaxMessage
-}
-
 // paperKernels are the Kernels of an engine that is not there.
 type paperKernels struct {
 	longest int  // message of direct kernels

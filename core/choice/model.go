@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"fmt"
 	"math"
 	"sync"
 
@@ -53,15 +54,6 @@ func (f *Fabric) question(longest int) *modelQuestion {
 	return &modelQuestion{f.Near, f.Far, Topology{Ranks: f.Topo.Ranks, Hosts: f.Topo.Hosts, wire: f.Topo.wire}, longest}
 }
 
-// A modelKey is a modelQuestion as a key of maps.
-type modelKey struct {
-	near, far transport.GPUPath
-	ranks     int
-	layout    string
-	wire      Wire
-	longest   int
-}
-
 // modelRanks is for how many ranks times are estimated at most. For 32 that takes some
 // 100 ms, once a process, and it grows with the square of the ranks.
 const modelRanks = 32
@@ -72,7 +64,7 @@ func (rows *Rows) model(f *Fabric, longest int) {
 		return
 	}
 	q := f.question(longest)
-	key := modelKey{q.near, q.far, q.topo.Ranks, layoutOf(q.topo.Hosts), q.topo.wire, longest}
+	key := fmt.Sprintf("%+v", *q)
 	answer, ok := modelled.Load(key)
 	if !ok {
 		var made Rows
@@ -86,7 +78,7 @@ func (rows *Rows) model(f *Fabric, longest int) {
 	}
 }
 
-// modelled keeps what has been estimated.
+// modelled keeps what has been estimated, by the text of a modelQuestion.
 var modelled sync.Map
 
 // The sizes that are modelled, in bytes of Count elements. A choice counts up to one and

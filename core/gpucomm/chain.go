@@ -26,7 +26,7 @@ type chainKey struct {
 	dev    cuda.Device
 }
 
-var chains = process.NewShared[chainKey]((*chain).close)
+var chains = process.Shared[chainKey, *chain]{End: (*chain).close}
 
 // joinChain gives the chain of a GPU, until leave.
 func joinChain(in *process.Process, d *gpu.Device) (c *chain, leave func() error, err error) {

@@ -3,6 +3,7 @@ package gpucomm
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,7 +125,8 @@ const windowBytes = 16 << 20
 func newGuest(t *testing.T, random *rand.Rand, name string) *guest {
 	kind, err := cudaemu.Kind(name)
 	require.NoError(t, err)
-	x := &guest{ranks: []int{1, 2, 2, 2, 3, 4, 4}[random.IntN(7)], gpus: choice.GPUs{Name: kind.Name, Path: transport.OverP2P.String()}}
+	x := &guest{ranks: []int{1, 2, 2, 2, 3, 4, 4}[random.IntN(7)],
+		gpus: choice.GPUs{Name: kind.Name, Path: transport.OverP2P.String()}}
 	hosts := "aaaa"[:x.ranks]
 	if x.ranks == 4 && random.IntN(2) == 0 {
 		hosts, x.local = "aabb", 2
@@ -133,7 +135,8 @@ func newGuest(t *testing.T, random *rand.Rand, name string) *guest {
 	if random.IntN(3) == 0 {
 		link, x.gpus.Path = cuda.PCIe, transport.OverPCIe.String()
 	}
-	x.options = choice.Options{InOrder: random.IntN(4) == 0, Budget: choice.Budget{Policy: choice.Policy(max(0, random.IntN(6)-2))}}
+	x.options.InOrder = random.IntN(4) == 0
+	x.options.Budget.Policy = choice.Policy(max(0, random.IntN(6)-2))
 	switch random.IntN(4) {
 	case 0:
 		x.options.Budget.Most = 1 + random.IntN(64)
@@ -187,7 +190,8 @@ func (x *guest) call(t *testing.T, random *rand.Rand) (*call.Call, choice.Choice
 		x.options.Algo = algo.String()
 	}
 	x.gpus.Row, x.gpus.Registered = 0, false
-	if (c.Kind == call.AllReduce || c.Kind == call.ReduceScatter) && c.Count%64 == 0 && c.Count <= 1<<22 && random.IntN(4) == 0 {
+	if sums := c.Kind == call.AllReduce || c.Kind == call.ReduceScatter; sums && c.Count%64 == 0 && c.Count <= 1<<22 &&
+		random.IntN(4) == 0 {
 		c.Norm, x.gpus.Row = &call.Norm{Row: 64, Epsilon: 1e-5}, 64*4
 	}
 	in, out := c.Shape(0, x.ranks)
@@ -216,14 +220,14 @@ func (x *guest) do(t *testing.T, c *call.Call) work {
 	return x.spy.work
 }
 
-// TestExplained compares what choice.ExplainGPU says of GPUs that need not be there, from V100 to H200, with what rank 0
-// of a communicator of emulated ones queues: kernels, their blocks, bulk copies, lingering kernels, phases, and copies.
+// TestExplained compares what choice.ExplainGPU says of GPUs that need not be there, from V100 to H200, with what rank
+// 0 of a communicator of emulated ones queues: kernels, their blocks, bulk copies, lingering kernels, phases, copies.
 func TestExplained(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("its GPUs are emulated")
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	seen := map[string]int{}
+	seen := map[string]int{} // carrier, bulk copies, lingers, phases
 	for range tier.Count(8, 40) {
 		for _, name := range []string{"v100", "t4", "a100", "l4", "h100", "h200"} {
 			t.Run(name, func(t *testing.T) {
@@ -246,13 +250,13 @@ func TestExplained(t *testing.T) {
 						said.Lingers = true
 					}
 					carrier, _, _ := strings.Cut(said.Carrier, " kernel")
-					seen[fmt.Sprintf("%s, bulk %v, lingers %v, phases %d", carrier, said.Bulk, said.Lingers, said.Phases)]++
+					seen[fmt.Sprintf("%s %v %v %d", carrier, said.Bulk, said.Lingers, said.Phases)]++
 				}
 			})
 		}
 	}
-	for _, what := range []string{"steps, bulk false, lingers false, phases 0", "steps, bulk true, lingers false, phases 0",
-		"steps, bulk true, lingers true, phases 0", "steps, bulk false, lingers false, phases 3"} {
+	for _, what := range []string{"steps false false 0", "steps true false 0", "steps true true 0",
+		"steps false false 3"} {
 		require.Positive(t, seen[what], "%s: %v", what, seen)
 	}
 	require.Greater(t, len(seen), 10, "%v", seen)
@@ -264,10 +268,8 @@ func (x *guest) compare(t *testing.T, w work, said *choice.Choice, about string)
 	about = fmt.Sprintf("%s\nqueued %+v", about, w)
 	count := func(sources ...string) (n int) {
 		for _, k := range w.kernels {
-			for _, source := range sources {
-				if k == source {
-					n++
-				}
+			if slices.Contains(sources, k) {
+				n++
 			}
 		}
 		return n

@@ -36,7 +36,7 @@ type watched interface {
 	look(now time.Time) (works, done bool)
 }
 
-var watchers = process.NewRegistry(func() *watcher { return &watcher{wake: make(chan struct{}, 1)} })
+var watchers = process.Registry[watcher]{Fresh: func() *watcher { return &watcher{wake: make(chan struct{}, 1)} }}
 
 // add has the watcher look at a communicator.
 func (w *watcher) add(x watched) {

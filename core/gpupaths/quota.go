@@ -35,7 +35,7 @@ type accounts struct {
 	of map[accountKey]*account
 }
 
-var ofProcess = process.NewRegistry(func() *accounts { return &accounts{of: map[accountKey]*account{}} })
+var ofProcess = process.Registry[accounts]{Fresh: func() *accounts { return &accounts{of: map[accountKey]*account{}} }}
 
 type accountKey struct {
 	driver cuda.Driver

@@ -12,8 +12,9 @@ import (
 
 // A value is what a flag is set to. set says what is wanted in place of a text that is not taken.
 type value struct {
-	set  func(text string) error
-	text func() string
+	set   func(text string) error
+	text  func() string
+	known []string // words of which it is one; nil for any other kind
 }
 
 func (v value) Set(text string) error { return v.set(text) }
@@ -30,7 +31,7 @@ func (v value) String() string {
 func Var(fs *flag.FlagSet, set func(text string) error, text func() string, names ...string) {
 	for _, n := range names {
 		name, usage, _ := strings.Cut(n, " ")
-		fs.Var(value{set, text}, name, usage)
+		fs.Var(value{set: set, text: text}, name, usage)
 	}
 }
 
@@ -86,10 +87,23 @@ const Moment = time.Nanosecond
 
 // Word defines a flag for one of some words, in any case of letters, which what calls. *p is its default.
 func Word(fs *flag.FlagSet, p *string, what string, known []string, names ...string) {
-	Var(fs, func(text string) (err error) {
+	set := func(text string) (err error) {
 		*p, err = OneOf(what, text, known)
 		return err
-	}, func() string { return *p }, names...)
+	}
+	for _, n := range names {
+		name, usage, _ := strings.Cut(n, " ")
+		fs.Var(value{set, func() string { return *p }, known}, name, usage)
+	}
+}
+
+// Known returns the words that a flag of Word takes, or nil for any other flag.
+func Known(fs *flag.FlagSet, name string) []string {
+	if f := fs.Lookup(name); f != nil {
+		v, _ := f.Value.(value)
+		return v.known
+	}
+	return nil
 }
 
 // OneOf returns the known word that differs from word by the case of letters at most, or the error of Unknown.

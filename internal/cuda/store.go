@@ -31,7 +31,7 @@ type storeKey struct {
 	ctx    Context
 }
 
-var stores = process.NewShared[storeKey]((*Store).end)
+var stores = process.Shared[storeKey, *Store]{End: (*Store).end}
 
 // A pool is memory of one kind.
 type pool struct {

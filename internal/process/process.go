@@ -30,11 +30,10 @@ func Of(ctx context.Context) *Process {
 	return &usual
 }
 
-// A Registry is one kind of things that a process has, in a T: maps and the lock that guards them.
-type Registry[T any] struct{ fresh func() *T }
-
-// NewRegistry makes a Registry, whose value is made when a Process first needs it.
-func NewRegistry[T any](fresh func() *T) *Registry[T] { return &Registry[T]{fresh} }
+// A Registry is one kind of things that a process has, in a T: maps and the lock that guards them. Fresh makes the T when
+// a Process first needs it; nil makes a zero T. Being no more than a value, a Registry that a program never uses is not
+// linked into it.
+type Registry[T any] struct{ Fresh func() *T }
 
 // In returns the value of a Process, that of the default for nil.
 func (r *Registry[T]) In(p *Process) *T {
@@ -43,15 +42,19 @@ func (r *Registry[T]) In(p *Process) *T {
 	}
 	v, ok := p.values.Load(r)
 	if !ok {
-		v, _ = p.values.LoadOrStore(r, r.fresh())
+		made := new(T)
+		if r.Fresh != nil {
+			made = r.Fresh()
+		}
+		v, _ = p.values.LoadOrStore(r, made)
 	}
 	return v.(*T)
 }
 
-// Shared are things of which a process has one for each key. The first user makes it, and the last one ends it.
+// Shared are things of which a process has one for each key. The first user makes it, and End ends it after the last.
 type Shared[K comparable, V any] struct {
-	registry *Registry[uses[K, V]]
-	end      func(V) error
+	End      func(V) error
+	registry Registry[uses[K, V]]
 }
 
 type uses[K comparable, V any] struct {
@@ -67,18 +70,16 @@ type use[V any] struct {
 	value V
 }
 
-// NewShared makes a Shared. end ends a thing that nobody uses any more.
-func NewShared[K comparable, V any](end func(V) error) *Shared[K, V] {
-	return &Shared[K, V]{NewRegistry(func() *uses[K, V] { return &uses[K, V]{of: map[K]*use[V]{}} }), end}
-}
-
-// Open returns the thing of a key, which it makes if nobody has it, until Leave. One thing of a key has ended before the
-// next one is made.
+// Open returns the thing of a key until Leave, and makes it if nobody has it. One thing of a key has ended before the next
+// is made.
 func (s *Shared[K, V]) Open(p *Process, k K, make func() (V, error)) (v V, err error) {
 	all := s.registry.In(p)
 	all.mu.Lock()
 	u := all.of[k]
 	if u == nil {
+		if all.of == nil {
+			all.of = map[K]*use[V]{}
+		}
 		u = new(use[V])
 		all.of[k] = u
 	}
@@ -112,7 +113,7 @@ func (s *Shared[K, V]) Leave(p *Process, k K) error {
 		return nil
 	}
 	u.made = false
-	return s.end(u.value)
+	return s.End(u.value)
 }
 
 // left counts a user less.

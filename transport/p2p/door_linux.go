@@ -37,7 +37,7 @@ type door struct {
 	exporters map[string]*exporter // guarded by mu
 }
 
-var doors = process.NewShared[struct{}]((*door).close)
+var doors = process.Shared[struct{}, *door]{End: (*door).close}
 
 // An exporter serves an Export.
 type exporter struct {

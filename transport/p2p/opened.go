@@ -11,7 +11,9 @@ import (
 // opened are the MemAlloc allocations of other processes that this process has open.
 // The driver may refuse to open an allocation twice in a context, so it is opened once
 // and the segments that have a part of it are counted.
-var opened = process.NewShared[openKey](func(x openAllocation) error { return x.driver.IpcCloseMemHandle(x.at) })
+var opened = process.Shared[openKey, openAllocation]{
+	End: func(x openAllocation) error { return x.driver.IpcCloseMemHandle(x.at) },
+}
 
 type openKey struct {
 	driver  cuda.Driver

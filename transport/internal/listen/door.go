@@ -62,7 +62,7 @@ type Endpoint struct {
 	gone    bool       // guarded by mu of door
 }
 
-var doors = process.NewShared[string]((*Door).close) // by kind
+var doors = process.Shared[string, *Door]{End: (*Door).close} // by kind
 
 // Enter makes an Endpoint behind the Door of a kind. open opens the Door unless it is open already.
 // tls is the same for all of a kind, nil for none. handle gets each connection, with a deadline,
