@@ -77,8 +77,7 @@ func ReduceScatter[T Element](c *Comm, out, in []T, op RedOp) error {
 	return c.Do(ReduceScatterOf(out, in, op))
 }
 
-// AlltoAllOf sends the p-th share of in [n·k] to rank p and collects what the
-// ranks send, by rank, in out [n·k]. ranks is n, the communicator's Size, and no number of elements.
+// AlltoAllOf describes the call of AlltoAll. ranks is n, the communicator's Size, and no number of elements.
 func AlltoAllOf[T Element](out, in []T, ranks int) *Call {
 	c := sameCounts(KindAlltoAll, out, in, len(in)/max(ranks, 1), RedOp{}, 0, 0)
 	return &c
@@ -136,8 +135,7 @@ func Recv[T Element](c *Comm, data []T, peer int) error {
 	return c.Do(RecvOf(data, peer))
 }
 
-// AllGathervOf collects in [counts[rank]] of all ranks, packed by rank, in out [Σcounts]. counts[r] is the number of
-// elements of rank r, and the same on all ranks. What in and out have more is left alone.
+// AllGathervOf describes the call of AllGatherv.
 func AllGathervOf[T Element](out, in []T, counts []int) *Call {
 	c := counted(KindAllGatherv, out, counts, in, nil, RedOp{}, 0)
 	return &c
@@ -149,9 +147,7 @@ func AllGatherv[T Element](c *Comm, out, in []T, counts []int) error {
 	return c.Do(AllGathervOf(out, in, counts))
 }
 
-// AlltoAllvOf sends inCounts[p] elements of in [ΣinCounts] to rank p and receives outCounts[p] from it in out
-// [ΣoutCounts], both packed by rank. outCounts[p] is rank p's inCounts for this rank, of the rank itself too. What
-// in and out have more is left alone.
+// AlltoAllvOf describes the call of AlltoAllv.
 func AlltoAllvOf[T Element](out []T, outCounts []int, in []T, inCounts []int) *Call {
 	c := counted(KindAlltoAllv, out, outCounts, in, inCounts, RedOp{}, 0)
 	return &c

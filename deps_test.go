@@ -74,7 +74,7 @@ var floors = map[string]string{
 	"core/paths": "core/call fifo sched mem transport transport/inproc transport/shm transport/socket " +
 		"transport/verbs transport/plugin internal/built internal/plain",
 	"core/gpupaths": "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain " +
-		"transport transport/p2p transport/bridge",
+		"kernels/collective transport transport/p2p transport/bridge",
 	"core/request":   "core/call core/choice core/life engine kernels sched trace transport",
 	"core/rankorder": "core/call core/choice core/request engine kernels mem",
 	"core/hostcomm": "core/call core/choice core/life core/paths core/rankorder core/request engine kernels mem sched " +
@@ -147,6 +147,7 @@ var floors = map[string]string{
 	"internal/test/commtest": ". bootstrap core/call gpu internal/test/need internal/test/tier " +
 		"internal/test/transcript kernels mem sched trace",
 	"internal/test/conntest": "fifo internal/test/payload transport",
+	"internal/test/nccltest": ". gpu internal/nccl kernels mem",
 	"internal/test/ctest":    "cmd/libnccl/kit internal/test/need internal/test/tier",
 	"internal/test/cudatest": "internal/cuda internal/test/must",
 	"internal/test/hangs":    "",

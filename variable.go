@@ -2,9 +2,7 @@ package ringo
 
 import "github.com/ringo-go/ringo/mem"
 
-// GathervOf collects in [counts[rank]] of all ranks, packed by rank, in out [Σcounts] of root; out may be nil on the
-// others. counts[r] is the number of elements of rank r, and the same on all ranks. It is carried out as an
-// AlltoAllv in which all but root receive nothing.
+// GathervOf describes the call of Gatherv.
 func GathervOf[T Element](out, in []T, counts []int, root int) *Call {
 	c := counted(KindGatherv, out, counts, in, nil, RedOp{}, root)
 	return &c
@@ -17,9 +15,7 @@ func Gatherv[T Element](c *Comm, out, in []T, counts []int, root int) error {
 	return c.Do(GathervOf(out, in, counts, root))
 }
 
-// ScattervOf gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil
-// on the others. counts[r] is the number of elements of rank r, and the same on all ranks. It is carried out as an
-// AlltoAllv in which all but root send nothing.
+// ScattervOf describes the call of Scatterv.
 func ScattervOf[T Element](out, in []T, counts []int, root int) *Call {
 	c := counted(KindScatterv, out, nil, in, counts, RedOp{}, root)
 	return &c
@@ -32,10 +28,7 @@ func Scatterv[T Element](c *Comm, out, in []T, counts []int, root int) error {
 	return c.Do(ScattervOf(out, in, counts, root))
 }
 
-// ReduceScattervOf reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which may be
-// part of in. counts[r] is the number of elements of rank r, and the same on all ranks. The shares travel as in an
-// AlltoAllv and each rank combines its own, in order of rank: a rank receives Size times its share, in memory that
-// the communicator keeps.
+// ReduceScattervOf describes the call of ReduceScatterv.
 func ReduceScattervOf[T Element](out, in []T, counts []int, op RedOp) *Call {
 	c := counted(KindReduceScatterv, out, nil, in, counts, op, 0)
 	return &c
@@ -49,9 +42,7 @@ func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) err
 	return c.Do(ReduceScattervOf(out, in, counts, op))
 }
 
-// ScanOf leaves in data [k] of each rank what the ranks up to it have contributed: rank 0's stays, the last rank has
-// ⊕ of all. It takes ⌈log₂ Size⌉ messages a rank, of k elements each, as pairs and not as one collective: ranks that
-// call something else are found at the messages that meet theirs. Avg has no meaning here and is refused.
+// ScanOf describes the call of Scan.
 func ScanOf[T Element](data []T, op RedOp) *Call { return ScanToOf(data, data, op) }
 
 // Scan leaves in data [k] of each rank what the ranks up to it have contributed: rank 0's stays, the last rank has ⊕

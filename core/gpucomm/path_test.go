@@ -161,6 +161,7 @@ func TestLaunchStack(t *testing.T) {
 					var err error
 					memory[r], err = dev.AllocMapped(bytes)
 					require.NoError(t, err)
+					require.NoError(t, dev.Write(memory[r], make([]byte, bytes)))
 					defer func() { require.NoError(t, dev.Free(memory[r])) }()
 				}
 				windows = register(t, comms, memory, 0, bytes)
