@@ -185,7 +185,8 @@ func TestSharedDevice(t *testing.T) {
 // ends them. Then they say for whom they waited, later work on the stream ends too, and the context is still usable.
 func TestMissing(t *testing.T) {
 	const n = 3
-	scatter := trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32, count: 2000}
+	scatter := trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32,
+		count: 2000}
 	gather := directTrial{d: AllGather, t: kernels.Float32, count: 300}
 	inOrder := func(r *rig) worker {
 		w := r.prepare(scatter, 1)
@@ -201,7 +202,8 @@ func TestMissing(t *testing.T) {
 		{"receiving", false, func(r *rig) worker { return r.prepare(allReduce(n), 1) }, "recv"},
 		{"sending", false, func(r *rig) worker { return r.prepare(scatter, 1) }, "send"},
 		{"bulk copies, receiving", true, func(r *rig) worker {
-			return r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Float32, count: 2000}, 1)
+			return r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Float32,
+				count: 2000}, 1)
 		}, "recv"},
 		{"bulk copies, sum", true, func(r *rig) worker {
 			return r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum,

@@ -179,29 +179,22 @@ func (l *boardLinks) queues(from, to sched.Rank) (at uint64, need func(lanes int
 	}
 }
 
-func (l *boardLinks) Send(to sched.Rank) (End, error) {
-	if err := l.check(to); err != nil {
-		return End{}, err
-	}
-	at, need := l.queues(l.rank, to)
-	return End{
-		Geometry: l.Geometry(l.rank, to),
-		Queues:   at, Need: need,
-		Post: l.memory[to] + uint64(l.tail(l.rank)),
-		Seen: l.memory[l.rank] + uint64(l.head(to)),
-	}, nil
+func (l *boardLinks) Send(to sched.Rank) (End, error) { return l.end(l.rank, to, to, l.tail, l.head) }
+func (l *boardLinks) Recv(from sched.Rank) (End, error) {
+	return l.end(from, l.rank, from, l.head, l.tail)
 }
 
-func (l *boardLinks) Recv(from sched.Rank) (End, error) {
-	if err := l.check(from); err != nil {
+// end returns this rank's end of the queues from a rank to another one. post and seen are the offsets of counters.
+func (l *boardLinks) end(from, to, peer sched.Rank, post, seen func(sched.Rank) int) (End, error) {
+	if err := l.check(peer); err != nil {
 		return End{}, err
 	}
-	at, need := l.queues(from, l.rank)
+	at, need := l.queues(from, to)
 	return End{
-		Geometry: l.Geometry(from, l.rank),
+		Geometry: l.Geometry(from, to),
 		Queues:   at, Need: need,
-		Post: l.memory[from] + uint64(l.head(l.rank)),
-		Seen: l.memory[l.rank] + uint64(l.tail(from)),
+		Post: l.memory[peer] + uint64(post(l.rank)),
+		Seen: l.memory[l.rank] + uint64(seen(peer)),
 	}, nil
 }
 

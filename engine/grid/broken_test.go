@@ -123,8 +123,8 @@ var breakables = []breakable{
 			return r.refilled(directTrial{d: Broadcast, t: kernels.Float32, count: 900}, seed)
 		},
 		all: []breakage{{what: "the root opens too early", change: func(a *windowArgs) { a.before = 1 }}}},
-	{kind: "bulk copies", ranks: 3, board: small, options: bulkOptions, config: bulkBroken, seeds: tier.Count(1, 3), times: 1,
-		reported: true, text: func(name ptx.Name) bool { return name == ptx.Bulk },
+	{kind: "bulk copies", ranks: 3, board: small, options: bulkOptions, config: bulkBroken, seeds: tier.Count(1, 3),
+		times: 1, reported: true, text: func(name ptx.Name) bool { return name == ptx.Bulk },
 		make: func(r *rig, _ uint64) worker {
 			r.bulky(func(rank int) bool { return rank != 2 })
 			return r.prepare(trial{name: "log", schedule: direct.LogAllGather{N: 3}, shares: true, t: kernels.Float32,
@@ -142,8 +142,8 @@ var breakables = []breakable{
 			{what: "slots are taken without an acquire", pattern: `ld\.acquire\.sys`, new: "ld.relaxed.sys"},
 			{what: "gates are not waited for", pattern: tryWait, new: "$1 setp.eq.u32 p, 0, 0;"},
 		})},
-	{kind: "bulk sums", ranks: 3, board: small, options: bulkOptions, config: bulkBroken, seeds: tier.Count(1, 3), times: 1,
-		reported: true, text: func(name ptx.Name) bool { return name.Source == ptx.Bulk.Source && name.Op != "" },
+	{kind: "bulk sums", ranks: 3, board: small, options: bulkOptions, config: bulkBroken, seeds: tier.Count(1, 3),
+		times: 1, reported: true, text: func(name ptx.Name) bool { return name.Source == ptx.Bulk.Source && name.Op != "" },
 		make: func(r *rig, _ uint64) worker {
 			r.bulky(func(rank int) bool { return rank != 2 })
 			return r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: 3}, t: kernels.Float32, op: &kernels.Sum,

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// TestDirectOps runs every type and reduction, with words and with elements.
+// TestDirectOps runs every type and reduction, with words or vectors and with elements, also in windows.
 func TestDirectOps(t *testing.T) {
 	tier.Long(t)
 	const n = 3
@@ -24,10 +24,17 @@ func TestDirectOps(t *testing.T) {
 		x.sub(fmt.Sprintf("%v/twoshot", red), func() { x.tryDirect(trial, uint64(i)) })
 		trial.in, trial.d = 1, OneShot
 		y.sub(fmt.Sprintf("%v/oneshot", red), func() { y.tryDirect(trial, uint64(i)) })
+		r.sub(fmt.Sprintf("%v/window", red), func() {
+			trial.in, trial.d = 0, TwoShot
+			r.tryWindow(trial, uint64(i))
+			trial.in, trial.skew = 1, red.t.Size()
+			r.tryWindow(trial, uint64(i))
+		})
 	}
 	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float64, kernels.Int8} {
 		op := kernels.PreMulSum(3)
 		r.tryDirect(directTrial{d: OneShot, t: ty, op: &op, count: 100, scalar: true}, 1)
+		r.tryWindow(directTrial{d: TwoShot, t: ty, op: &op, count: 100, scalar: true}, 1)
 	}
 }
 

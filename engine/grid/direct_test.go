@@ -174,32 +174,38 @@ func (r *rig) tryDirect(x directTrial, seed uint64) {
 	r.once(r.prepareDirect(x, seed))
 }
 
-// TestDirect compares every kind with what it should be, bit for bit, for counts
-// and places of all sorts, up to some rounds.
+// places calls try for every collective, for counts of bytes and places of all sorts, up to some rounds.
+func places(n int, all []Direct, sizes []int, try func(x directTrial, seed uint64)) {
+	types := []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Int8, kernels.Float64}
+	for _, d := range all {
+		for i, bytes := range sizes {
+			if n == 8 && i == len(sizes)-1 || !tier.Pairs() && (i+int(d)+n)%6 > 0 {
+				continue
+			}
+			ty := types[(i+int(d))%len(types)]
+			x := directTrial{d: d, root: sched.Rank(i % n), t: ty, count: bytes / ty.Size(), inPlace: i%3 == 2}
+			if d.Reduces() {
+				x.op = &kernels.Sum
+			}
+			try(x, uint64(10*i))
+			x.in, x.out, x.inPlace, x.skew = 1, 1+i%2, !x.inPlace, i%2*ty.Size()
+			x.count |= 1
+			try(x, uint64(10*i+1))
+		}
+	}
+}
+
+// TestDirect compares every collective by direct kernels, and in windows, with what it should be, bit for bit.
 func TestDirect(t *testing.T) {
 	tier.Long(t)
-	types := []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Int8, kernels.Float64}
 	for _, n := range []int{2, 3, 4, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			cfg := cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n%2 == 0)}
-			r := newRig(t, emulated(t, n, cfg), mailed(n),
-				options(n))
-			for _, d := range collective.All() {
-				for i, bytes := range []int{0, 8, 120, 104, 1000, 16001} {
-					ty := types[(i+int(d))%len(types)]
-					x := directTrial{d: d, root: sched.Rank(i % n), t: ty, count: bytes / ty.Size(), inPlace: i%3 == 2}
-					if n == 8 && bytes > 1000 || !tier.Pairs() && (i+int(d)+n)%6 > 0 {
-						continue
-					}
-					if d.Reduces() {
-						x.op = &kernels.Sum
-					}
-					r.tryDirect(x, uint64(10*i))
-					x.in, x.out, x.inPlace = 1, 2, !x.inPlace
-					x.count |= 1
-					r.tryDirect(x, uint64(10*i+1))
-				}
-			}
+			r := newRig(t, emulated(t, n, cfg), mailed(n), options(n))
+			places(n, collective.All(), []int{0, 8, 120, 104, 1000, 16001}, r.tryDirect)
+			r = newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n / 2), Link: link(uint64(n / 2))}), mailed(n), options(n))
+			narrow(r)
+			places(n, windowed, []int{0, 8, 120, 1040, 3000, 6001}, r.tryWindow)
 		})
 	}
 }

@@ -274,20 +274,3 @@ func TestArguments(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkRun is what queuing takes apart from the driver.
-func BenchmarkRun(b *testing.B) {
-	const n = 2
-	r := newRig(b, emulated(b, n, cudaemu.Config{}), small(n), options(n))
-	o := r.prepare(allReduce(n), 1)
-	m := r.ranks[0]
-	m.engine.driver = quiet{r.d}
-	r.with(m, func() error {
-		for b.Loop() {
-			if err := carry(m.engine, &o.jobs[0]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}

@@ -120,9 +120,9 @@ func inVectors(r mem.Region, l *engine.Layout) bool {
 // someSlices are the slices of a piece, if it is long enough.
 const someSlices = 4
 
-// cut returns the size of the pieces and slices in which chunks are moved, and the longest chunk. Pieces are as large as
-// queues allow, or small enough that all lanes have work. All ranks find the same: even chunks have the same sizes on
-// all of them. Chunks of different sizes get the largest pieces, because a rank may know only some.
+// cut returns the size of the pieces and slices in which chunks are moved, and the longest chunk. Pieces are as large
+// as queues allow, or small enough that all lanes have work. All ranks find the same: even chunks have the same sizes
+// on all of them. Chunks of different sizes get the largest pieces, because a rank may know only some.
 func (b *base) cut(j *Job) (piece, slice, all int) {
 	p := j.Program
 	all = max(longest(&j.InL), longest(&j.OutL))

@@ -72,7 +72,8 @@ func TestMany(t *testing.T) {
 				return []worker{first, r.prepareDirect(directTrial{d: TwoShot, t: kernels.BFloat16, op: &kernels.Sum, count: 500},
 					seed), then}
 			}
-			r.mix(batches(seed, func(rank int) int { return 7 - 2*rank }), batches(seed+1, func(rank int) int { return 3 + rank }))
+			captured := batches(seed, func(rank int) int { return 7 - 2*rank })
+			r.mix(captured, batches(seed+1, func(rank int) int { return 3 + rank }))
 		})
 	}
 }

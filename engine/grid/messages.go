@@ -164,10 +164,10 @@ func (s *messages) launchParts(c comm, j *Job) error {
 		if err != nil {
 			return err
 		}
-		s.pack(t.words)
+		all := s.pack(t.words)
 		a.comm, a.ends, a.table, a.ways, a.lanes = c, uint64(s.ends.at), t.at, uint32(p.ways), uint32(p.lanes)
 		a.token = t.token
-		kernel, err := s.kernelFor(m, p.ways*p.lanes, j)
+		kernel, err := s.kernelFor(m, &all, p.ways*p.lanes, j)
 		if err != nil {
 			return err
 		}
@@ -179,16 +179,16 @@ func (s *messages) launchParts(c comm, j *Job) error {
 }
 
 // kernelFor returns the kernel for the tasks of the current part, and sets its grid.
-func (s *messages) kernelFor(m *module, tasks int, j *Job) (cuda.Function, error) {
-	if n, all := s.longestNote(); all && tasks <= s.noteBlocks(n) {
-		s.shape(tasks, noteThreads(n), 0, j.Stream)
+func (s *messages) kernelFor(m *module, p *packed, tasks int, j *Job) (cuda.Function, error) {
+	if p.notes && tasks <= s.noteBlocks(p.longest) {
+		s.shape(tasks, noteThreads(p.longest), 0, j.Stream)
 		return m.notes, nil
 	}
 	blocks := s.blocksFor(tasks, j)
 	shared := (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
 	s.shape(blocks, s.threads+otherThreads, shared, j.Stream)
 	b, _, err := s.bulkModule(nil, shared)
-	if err != nil || b == nil || !s.aligned() {
+	if err != nil || b == nil || !p.aligned {
 		return m.messages, err
 	}
 	s.block(nil, shared)
@@ -256,9 +256,16 @@ func (s *messages) nextPart(mostWords int) (p part) {
 // lanesOf is how many lanes a message has something for.
 func (y *way) lanesOf(x *message) int { return min(y.lanes, max(1, (x.n+x.piece-1)/x.piece)) }
 
+// A packed is what the messages of a part have in common.
+type packed struct {
+	notes   bool // all go as notes
+	longest int  // bytes of a note
+	aligned bool // all begin at multiples of 16 bytes
+}
+
 // pack encodes the messages of the current part as the kernel reads them.
-func (s *messages) pack(w []uint64) {
-	k, first := 0, 0
+func (s *messages) pack(w []uint64) packed {
+	k, first, all := 0, 0, packed{notes: true, aligned: true}
 	for i := range s.ways {
 		if y := &s.ways[i]; y.first < y.next {
 			n := y.next - y.first
@@ -272,27 +279,15 @@ func (s *messages) pack(w []uint64) {
 			cut := uint64(x.piece) | uint64(x.slice)<<32
 			if x.note {
 				cut |= 1 << 63
+				all.longest = max(all.longest, min(x.n, x.piece))
 			}
+			all.notes = all.notes && x.note
+			all.aligned = all.aligned && ((x.src|x.dst)%16 == 0 || s.uneven)
 			w[k], w[k+1], w[k+2], w[k+3], w[k+4], w[k+5] = x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], cut
 			k += messageWords
 		}
 	}
-}
-
-// longestNote is the length of the current part's longest note, and whether all of its
-// messages are notes.
-func (s *messages) longestNote() (n int, only bool) {
-	for i := range s.ways {
-		y := &s.ways[i]
-		for k := y.first; k < y.next; k++ {
-			x := &y.messages[k]
-			if !x.note {
-				return 0, false
-			}
-			n = max(n, min(x.n, x.piece))
-		}
-	}
-	return n, true
+	return all
 }
 
 // taskBytes is the size of a Task of kernels/cuda/messages.h.
@@ -373,19 +368,6 @@ func (y *way) slot(ranks int) int {
 		return 2 * ranks
 	}
 	return y.end
-}
-
-// aligned reports whether the messages of the current part begin at multiples of 16 bytes.
-func (s *messages) aligned() bool {
-	for i := range s.ways {
-		y := &s.ways[i]
-		for k := y.first; k < y.next; k++ {
-			if x := &y.messages[k]; (x.src|x.dst)%16 != 0 && !s.uneven {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // pairOf is the sender and the receiver of an entry of messages.order.

@@ -316,27 +316,6 @@ func TestTablesDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkGroup is what a message of a group costs the host, without the driver.
-func BenchmarkGroup(b *testing.B) {
-	for _, s := range rooms {
-		for _, n := range []int{1, 100, 10000} {
-			b.Run(fmt.Sprintf("%s/%d messages", s.name, n), func(b *testing.B) {
-				r, d := newIdle(b, s)
-				e := r.ranks[0].engine
-				p := r.prepareGroup(roundTrips(n), true, 1)
-				e.driver = d
-				for b.Loop() {
-					if err := e.RunMessages(p.messages[0]); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/message")
-				e.driver = r.d
-			})
-		}
-	}
-}
-
 // roundTrips is what rank 0 sends to rank 1 and back.
 func roundTrips(n int) (all []sending) {
 	for i := range n {

@@ -76,8 +76,8 @@ func TestWindowWrong(t *testing.T) {
 			o.out.Window = &Window{At: o.out.Window.At, Bytes: o.out.Offset + 79}
 		}, "out: 80 bytes at "},
 		{"elsewhere", sum, TwoShot, 0, 40, func(o *windowRun) { o.in.Offset += 4 }, "in: address 0x"},
-		{"in place", r.prepareWindow(directTrial{d: AllToAll, t: kernels.Float32, count: 10, inPlace: true}, true, 1), AllToAll, 0,
-			40, func(*windowRun) {},
+		{"in place", r.prepareWindow(directTrial{d: AllToAll, t: kernels.Float32, count: 10, inPlace: true}, true, 1),
+			AllToAll, 0, 40, func(*windowRun) {},
 			"copy engines have no all-to-all in place"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

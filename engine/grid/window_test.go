@@ -2,7 +2,6 @@ package grid
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -10,10 +9,8 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
-	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
-	"github.com/ringo-go/ringo/sched"
 )
 
 // windowed are the collectives that windows have.
@@ -95,57 +92,6 @@ func narrow(r *rig) {
 		m.engine.windows.shapes = func(d Direct, _, bytes int) windowShape {
 			return windowShape{blocks: 1 + (int(d)+bytes)%3, threads: 64, tile: 512 + 128*(bytes%2)}
 		}
-	}
-}
-
-// TestWindow compares every collective with what it should be, bit for bit, for
-// counts and places of all sorts.
-func TestWindow(t *testing.T) {
-	tier.Long(t)
-	types := []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Int8, kernels.Float64}
-	for _, n := range []int{2, 3, 4, 8} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n / 2), Link: link(uint64(n / 2))}), mailed(n), options(n))
-			narrow(r)
-			for _, d := range windowed {
-				for i, bytes := range []int{0, 8, 120, 1040, 3000, 6001} {
-					if n == 8 && bytes > 3000 || !tier.Pairs() && (i+int(d)+n)%6 > 0 {
-						continue
-					}
-					ty := types[(i+int(d))%len(types)]
-					x := directTrial{d: d, root: sched.Rank(i % n), t: ty, count: bytes / ty.Size(), inPlace: i%3 == 2}
-					if d.Reduces() {
-						x.op = &kernels.Sum
-					}
-					r.tryWindow(x, uint64(10*i))
-					x.in, x.out, x.inPlace, x.skew = 1, 1+i%2, !x.inPlace, i%2*ty.Size()
-					x.count |= 1
-					r.tryWindow(x, uint64(10*i+1))
-				}
-			}
-		})
-	}
-}
-
-// TestWindowOps runs every type and reduction, with vectors and with elements.
-func TestWindowOps(t *testing.T) {
-	tier.Long(t)
-	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), mailed(n), options(n))
-	for i, red := range reductions() {
-		t.Run(red.String(), func(t *testing.T) {
-			r.t = t
-			x := directTrial{d: TwoShot, t: red.t, op: &red.op, count: 480/red.t.Size() + 1}
-			r.tryWindow(x, uint64(i))
-			x.in = 1
-			x.skew = red.t.Size()
-			r.tryWindow(x, uint64(i))
-		})
-	}
-	r.t = t
-	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float64, kernels.Int8} {
-		op := kernels.PreMulSum(3)
-		r.tryWindow(directTrial{d: TwoShot, t: ty, op: &op, count: 100, scalar: true}, 1)
 	}
 }
 
