@@ -54,8 +54,8 @@ var floors = map[string]string{
 	"transport/verbs": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/ibverbs",
 	"transport/bridge": "transport mem fifo trace",
-	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/payload " +
-		"internal/test/tier",
+	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/conntest " +
+		"internal/test/payload internal/test/tier",
 	"transport/*":          "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":                "",
 	"trace/judge":          "",
@@ -77,7 +77,8 @@ var floors = map[string]string{
 		"transport transport/p2p transport/bridge",
 	"core/request":   "core/call core/choice core/life engine kernels sched trace transport",
 	"core/rankorder": "core/call core/choice core/request engine kernels mem",
-	"core/hostcomm":  "core/call core/choice core/life core/paths core/rankorder core/request engine kernels mem sched transport",
+	"core/hostcomm": "core/call core/choice core/life core/paths core/rankorder core/request engine kernels mem sched " +
+		"transport",
 	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap " +
 		"engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
@@ -145,6 +146,7 @@ var floors = map[string]string{
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
 	"internal/test/commtest": ". bootstrap core/call gpu internal/test/need internal/test/tier " +
 		"internal/test/transcript kernels mem sched trace",
+	"internal/test/conntest": "fifo internal/test/payload transport",
 	"internal/test/ctest":    "cmd/libnccl/kit internal/test/need internal/test/tier",
 	"internal/test/cudatest": "internal/cuda internal/test/must",
 	"internal/test/hangs":    "",

@@ -1,21 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/ringo-go/ringo"
 )
 
 // asProgram is the variable that makes this test binary the program itself.
@@ -129,59 +124,5 @@ func TestMissingFile(t *testing.T) {
 		require.Equal(t, 1, status)
 		require.Contains(t, stderr, "train: open "+none+": no such file")
 		require.Contains(t, stderr, "made-up data")
-	}
-}
-
-func TestWrongTransport(t *testing.T) {
-	_, stderr, status := execute(t, "-np", "2", "-transport", "pigeons")
-	require.Equal(t, 1, status)
-	require.Contains(t, stderr, `transport "pigeons" is none of`)
-}
-
-func TestNoLauncher(t *testing.T) {
-	_, stderr, status := execute(t, "-np", "0")
-	require.Equal(t, 1, status)
-	require.Contains(t, stderr, "no launcher")
-}
-
-// If a rank is killed, all others end soon and name it.
-func TestKilled(t *testing.T) {
-	for _, victim := range []int{0, 2} {
-		t.Run(fmt.Sprint("rank ", victim), func(t *testing.T) {
-			id, err := ringo.NewID("127.0.0.1:0")
-			require.NoError(t, err)
-			var cmds []*exec.Cmd
-			var errs [3]bytes.Buffer
-			for r := range errs {
-				cmd := program([]string{"RINGO_COMM_ID=" + id.String(), fmt.Sprint("RINGO_RANK=", r), "RINGO_SIZE=3"},
-					"-np", "0", "-steps", "1000000", "-report", "1", "-overlap")
-				cmd.Stderr = &errs[r]
-				cmds = append(cmds, cmd)
-			}
-			out, err := cmds[0].StdoutPipe()
-			require.NoError(t, err)
-			for _, cmd := range cmds {
-				require.NoError(t, cmd.Start())
-				t.Cleanup(func() { cmd.Process.Kill() })
-			}
-			for lines, n := bufio.NewScanner(out), 0; n < 5; n++ { // it trains
-				require.True(t, lines.Scan())
-			}
-			go func() { // or rank 0 would wait for a reader
-				buf := make([]byte, 4096)
-				for _, err := out.Read(buf); err == nil; _, err = out.Read(buf) {
-				}
-			}()
-			require.NoError(t, cmds[victim].Process.Kill())
-			start := time.Now()
-			for r, cmd := range cmds {
-				require.Error(t, cmd.Wait())
-				if r != victim {
-					require.Equal(t, 1, cmd.ProcessState.ExitCode())
-					require.Contains(t, errs[r].String(), fmt.Sprint("rank ", victim))
-				}
-			}
-			require.Less(t, time.Since(start), 2*time.Minute) // ranks that do not notice wait for 30 minutes
-		})
 	}
 }

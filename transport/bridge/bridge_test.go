@@ -12,68 +12,120 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/conntest"
 	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/bridge"
 	"github.com/ringo-go/ringo/transport/inproc"
 	"github.com/ringo-go/ringo/transport/socket"
+	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A side is a rank: its bridge, its transport, and queues that the test uses as a
-// kernel would.
+// A side is a rank, and its queues as its kernel uses them.
 type side struct {
+	*conntest.Rank[transport.Transport]
 	bridge *bridge.Bridge
-	guard  fifo.Guard
-	via    transport.Transport
-	addr   []byte
-	info   transport.Info
-	queues []bridge.Queue
+	kernel []kernel
 	failed chan error
 }
 
 const lanes, slots = 3, 4
 
-func queues(t testing.TB, slotBytes int) []bridge.Queue {
-	list := make([]bridge.Queue, lanes)
-	for i := range list {
-		var err error
-		list[i], err = bridge.NewQueue(slots, slotBytes, make([]byte, slots*slotBytes),
-			make([]byte, slots*bridge.HeaderBytes), make([]byte, 128), make([]byte, 128))
-		require.NoError(t, err)
+// A kernel sees a queue's slots, also those that the bridge does not touch.
+type kernel struct {
+	*bridge.Queue
+	slots []byte
+}
+
+// A way is how the slots of queues are carried.
+type way struct {
+	open   func(transport.Config) transport.Transport
+	memory func(testing.TB, int) transporttest.Slots // of placed slots, nil for others
+}
+
+func card(cfg transport.Config) transport.Transport { return transporttest.NewCard(cfg, nil) }
+
+func network(name string) way {
+	return way{open: func(cfg transport.Config) transport.Transport {
+		return socket.New(cfg, socket.Options{Network: name, IfName: "lo"})
+	}}
+}
+
+var ways = map[string]way{
+	"inproc": {open: func(cfg transport.Config) transport.Transport { return inproc.New(cfg) }},
+	"unix":   network("unix"), "tcp": network("tcp"),
+	"placed": {card, transporttest.HostSlots}, "placed in a file": {card, transporttest.FileSlots},
+}
+
+// apart makes two ranks without connections.
+func apart(t testing.TB, name string, slotBytes int) (from, to *side) {
+	t.Helper()
+	w := ways[name]
+	both := make([]*side, 2)
+	for r, rank := range conntest.Ranks(t, 2, transport.Limits{SlotBytes: slotBytes, Slots: slots}, w.open) {
+		s := &side{Rank: rank, failed: make(chan error, 2*lanes)}
+		var m transporttest.Slots
+		if w.memory != nil {
+			m = w.memory(t, lanes*slots*slotBytes)
+			_, err := rank.Transport.(transport.Placer).Register(m.Memory)
+			require.NoError(t, err)
+		}
+		for i := range lanes {
+			bytes, headers := slots*slotBytes, make([]byte, slots*bridge.HeaderBytes)
+			k := kernel{slots: make([]byte, bytes)}
+			q, err := bridge.NewQueue(slots, slotBytes, k.slots, headers, make([]byte, 128), make([]byte, 128))
+			if w.memory != nil {
+				k.slots = m.View[i*bytes:][:bytes]
+				q, err = bridge.NewPlaced(slots, slotBytes, m.Slice(i*bytes, bytes), headers, make([]byte, 128),
+					make([]byte, 128))
+			}
+			require.NoError(t, err)
+			k.Queue = &q
+			s.kernel = append(s.kernel, k)
+		}
+		s.bridge = bridge.New(bridge.Config{Guard: rank.Config.Guard, Fail: func(peer int, phase string, err error) {
+			s.failed <- fmt.Errorf("%s %d: %w", phase, peer, err)
+		}})
+		t.Cleanup(func() { require.NoError(t, s.bridge.Close()) })
+		both[r] = s
+	}
+	return both[0], both[1]
+}
+
+func (s *side) queues() []bridge.Queue {
+	var list []bridge.Queue
+	for _, k := range s.kernel {
+		list = append(list, *k.Queue)
 	}
 	return list
 }
 
-func sides(t testing.TB, network string, slotBytes int) (from, to *side) {
-	both := make([]*side, 2)
-	for r := range both {
-		s := &side{info: transport.Info{Rank: r, Host: "h", Process: "p"}, failed: make(chan error, 2*lanes),
-			queues: queues(t, slotBytes)}
-		cfg := transport.Config{Self: s.info, Key: []byte("key"),
-			Limits: transport.Limits{SlotBytes: slotBytes, Slots: slots}, Guard: &s.guard}
-		if network == "inproc" {
-			s.via = inproc.New(cfg)
-		} else {
-			s.via = socket.New(cfg, socket.Options{Network: network, IfName: "lo"})
-		}
-		var err error
-		s.addr, err = s.via.Listen()
-		require.NoError(t, err)
-		s.bridge = bridge.New(bridge.Config{Guard: &s.guard, Fail: func(peer int, phase string, err error) {
-			s.failed <- fmt.Errorf("%s %d: %w", phase, peer, err)
-		}})
-		both[r] = s
-		t.Cleanup(func() {
-			require.NoError(t, s.bridge.Close())
-			require.NoError(t, s.via.Close())
-		})
+func (s *side) dialPlaced(to *side, lane int) (transport.PlacedSendConn, error) {
+	return s.Transport.(transport.Placer).DialPlaced(to.Config.Self, to.Addr, s.kernel[lane].Placed)
+}
+
+func (s *side) acceptPlaced(from *side, lane int) (transport.PlacedRecvConn, error) {
+	return s.Transport.(transport.Placer).AcceptPlaced(from.Config.Self, s.kernel[lane].Placed)
+}
+
+// sides makes two ranks, and the connections of all lanes.
+func sides(t testing.TB, name string, slotBytes int) (from, to *side) {
+	t.Helper()
+	from, to = apart(t, name, slotBytes)
+	if ways[name].memory == nil {
+		from.bridge.Out(1, from.queues(), func() (transport.SendConn, error) { return from.Dial(to.Rank) })
+		to.bridge.In(0, to.queues(), func() (transport.RecvConn, error) { return to.Accept(from.Rank) })
+		return from, to
 	}
-	from, to = both[0], both[1]
-	from.bridge.Out(1, from.queues, func() (transport.SendConn, error) { return from.via.Dial(to.info, to.addr) })
-	to.bridge.In(0, to.queues, func() (transport.RecvConn, error) { return to.via.Accept(from.info) })
+	from.bridge.OutPlaced(1, from.queues(), func(lane int) (transport.PlacedSendConn, error) {
+		return from.dialPlaced(to, lane)
+	})
+	to.bridge.InPlaced(0, to.queues(), func(lane int) (transport.PlacedRecvConn, error) {
+		return to.acceptPlaced(from, lane)
+	})
 	return from, to
 }
 
@@ -84,61 +136,76 @@ func until(cond func() bool) {
 	}
 }
 
-// publish sends a slot as a kernel does.
-func publish(q *bridge.Queue, n uint64, stamp transport.Stamp, length int, fill func([]byte)) {
-	until(func() bool { return int64(n-q.Seen.Load()) < slots })
-	at := int(n % slots)
-	if fill != nil {
-		fill(q.Memory[at*q.SlotBytes:][:length])
+func (k kernel) slot(n uint64) []byte   { return k.slots[int(n%slots)*k.SlotBytes:][:k.SlotBytes] }
+func (k kernel) header(n uint64) []byte { return k.Headers[n%slots*bridge.HeaderBytes:] }
+
+// publish sends a slot as soon as it is the kernel's.
+func (k kernel) publish(n uint64, length int, seed byte) {
+	until(func() bool { return int64(n-k.Seen.Load()) < slots })
+	for i := range k.slot(n)[:length] {
+		k.slot(n)[i] = byte(i) + seed
 	}
-	h := q.Headers[at*bridge.HeaderBytes:]
-	binary.LittleEndian.PutUint64(h, stamp[0])
-	binary.LittleEndian.PutUint64(h[8:], stamp[1])
+	k.post(n, length, seed)
+}
+
+// post sends a slot of any bytes.
+func (k kernel) post(n uint64, length int, seed byte) {
+	h := k.header(n)
+	binary.LittleEndian.PutUint64(h, uint64(seed))
+	binary.LittleEndian.PutUint64(h[8:], n)
 	binary.LittleEndian.PutUint64(h[16:], uint64(length))
-	q.Posted.Store(n + 1)
+	k.Posted.Store(n + 1)
 }
 
-// take receives a slot as a kernel does.
-func take(q *bridge.Queue, n uint64, look func(stamp transport.Stamp, b []byte)) {
-	until(func() bool { return q.Seen.Load() > n })
-	at := int(n % slots)
-	h := q.Headers[at*bridge.HeaderBytes:]
-	if look != nil {
-		look(transport.Stamp{binary.LittleEndian.Uint64(h), binary.LittleEndian.Uint64(h[8:])},
-			q.Memory[at*q.SlotBytes:][:binary.LittleEndian.Uint64(h[16:])])
+// take receives a slot, and gives it back.
+func (k kernel) take(n uint64) {
+	until(func() bool { return k.Seen.Load() > n })
+	k.Posted.Store(n + 1)
+}
+
+// wrong is how a slot that has arrived differs from the one published, nil if it does not.
+func (k kernel) wrong(n uint64, length int, seed byte) error {
+	h := k.header(n)
+	good := binary.LittleEndian.Uint64(h) == uint64(seed) && binary.LittleEndian.Uint64(h[8:]) == n &&
+		binary.LittleEndian.Uint64(h[16:]) == uint64(length)
+	for i := range k.slot(n)[:length] {
+		good = good && k.slot(n)[i] == byte(i)+seed
 	}
-	q.Posted.Store(n + 1)
+	if !good {
+		return fmt.Errorf("slot %d of %d bytes: header %x, data %x", n, length, h[:24], k.slot(n)[:length])
+	}
+	return nil
 }
 
-// Slots come as they were sent, each on its lane, with stamp and length.
+// Slots come as they were sent, each on its lane, with stamp and length, and are the sender's again when the receiver
+// has released them, which may hold all of them.
 func TestSlots(t *testing.T) {
-	for _, network := range []string{"inproc", "unix", "tcp"} {
-		t.Run(network, func(t *testing.T) {
-			from, to := sides(t, network, 4096)
-			const count = 300
+	for name := range ways {
+		t.Run(name, func(t *testing.T) {
+			const count, bytes = 300, 4096
+			from, to := sides(t, name, bytes)
 			var wg sync.WaitGroup
 			for l := range lanes {
+				length := func(n uint64) int { return int(n*37+uint64(l)) % (bytes + 1) }
 				wg.Go(func() {
 					for n := range uint64(count) {
-						publish(&from.queues[l], n, transport.Stamp{uint64(l), n}, int(n*37%4097), func(b []byte) {
-							for i := range b {
-								b[i] = byte(uint64(i) + n + uint64(l))
-							}
-						})
+						from.kernel[l].publish(n, length(n), byte(l)+byte(n))
 					}
+					until(func() bool { return from.kernel[l].Seen.Load() == count }) // nothing more is posted
 				})
 				wg.Go(func() {
+					held := uint64(l) // slots that this kernel keeps for a while
+					k := to.kernel[l]
 					for n := range uint64(count) {
-						take(&to.queues[l], n, func(stamp transport.Stamp, b []byte) {
-							good := stamp == transport.Stamp{uint64(l), n} && len(b) == int(n*37%4097)
-							for i := range b {
-								good = good && b[i] == byte(uint64(i)+n+uint64(l))
+						until(func() bool { return k.Seen.Load() > n })
+						if n >= held {
+							if err := k.wrong(n-held, length(n-held), byte(l)+byte(n-held)); err != nil {
+								t.Error(err)
 							}
-							if !good {
-								t.Errorf("lane %d, slot %d: stamp %v, %d bytes", l, n, stamp, len(b))
-							}
-						})
+							k.Posted.Store(n - held + 1)
+						}
 					}
+					k.Posted.Store(count)
 				})
 			}
 			wg.Wait()
@@ -155,8 +222,8 @@ func TestIdle(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 		start := time.Now()
 		from.bridge.Wake()
-		publish(&from.queues[0], n, transport.Stamp{}, 10, nil)
-		take(&to.queues[0], n, nil)
+		from.kernel[0].publish(n, 10, 0)
+		to.kernel[0].take(n)
 		require.Less(t, time.Since(start), tier.Soon(5*time.Second)) // real time
 	}
 }
@@ -165,11 +232,11 @@ func TestIdle(t *testing.T) {
 func TestGoodbye(t *testing.T) {
 	from, to := sides(t, "tcp", 4096)
 	for l := range lanes {
-		publish(&from.queues[l], 0, transport.Stamp{}, 10, nil)
-		take(&to.queues[l], 0, nil)
+		from.kernel[l].publish(0, 10, 0)
+		to.kernel[l].take(0)
 	}
 	require.NoError(t, from.bridge.Close())
-	require.NoError(t, from.via.Close())
+	require.NoError(t, from.Transport.Close())
 	time.Sleep(50 * time.Millisecond)
 	require.Empty(t, to.failed)
 }
@@ -177,13 +244,13 @@ func TestGoodbye(t *testing.T) {
 // Fail hears of a connection that breaks, with the peer.
 func TestBroken(t *testing.T) {
 	from, to := sides(t, "unix", 4096)
-	publish(&from.queues[0], 0, transport.Stamp{}, 10, nil)
-	take(&to.queues[0], 0, nil)
-	to.guard.Abort(errors.New("dies without goodbye"))
-	require.NoError(t, to.via.Close())
+	from.kernel[0].publish(0, 10, 0)
+	to.kernel[0].take(0)
+	to.Config.Guard.Abort(errors.New("dies without goodbye"))
+	require.NoError(t, to.Transport.Close())
 	for n := uint64(1); len(from.failed) == 0; n++ {
-		if int64(n-from.queues[0].Seen.Load()) < slots {
-			publish(&from.queues[0], n, transport.Stamp{}, 10, nil)
+		if int64(n-from.kernel[0].Seen.Load()) < slots {
+			from.kernel[0].publish(n, 10, 0)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -193,32 +260,33 @@ func TestBroken(t *testing.T) {
 // A kernel's length that is more than its slot is an error.
 func TestLength(t *testing.T) {
 	from, _ := sides(t, "inproc", 128)
-	q := &from.queues[1]
-	h := q.Headers
-	binary.LittleEndian.PutUint64(h[16:], 129)
-	q.Posted.Store(1)
+	from.kernel[1].post(0, 129, 0)
 	require.ErrorContains(t, <-from.failed, "129 bytes of 128")
 }
 
 // The end of the Guard ends everything without a call of Fail.
 func TestAborted(t *testing.T) {
 	from, to := sides(t, "unix", 4096)
-	publish(&from.queues[0], 0, transport.Stamp{}, 10, nil)
-	take(&to.queues[0], 0, nil)
-	from.guard.Abort(errors.New("enough"))
-	to.guard.Abort(errors.New("enough"))
+	from.kernel[0].publish(0, 10, 0)
+	to.kernel[0].take(0)
+	from.Config.Guard.Abort(errors.New("enough"))
+	to.Config.Guard.Abort(errors.New("enough"))
 	time.Sleep(20 * time.Millisecond)
 	require.Empty(t, from.failed)
 	require.Empty(t, to.failed)
 }
 
+// A queue has memory for all of its slots, headers and counters.
 func TestNewQueue(t *testing.T) {
-	_, err := bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes-1), make([]byte, 8),
-		make([]byte, 8))
-	require.Error(t, err)
-	_, err = bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes), make([]byte, 7),
-		make([]byte, 8))
-	require.Error(t, err)
+	for _, short := range [][4]int{{1}, {0, 1}, {0, 0, 1}, {0, 0, 0, 1}} {
+		memory := make([]byte, 4*128-short[0])
+		headers := make([]byte, 4*bridge.HeaderBytes-short[1])
+		posted, seen := make([]byte, 8-short[2]), make([]byte, 8-short[3])
+		_, err := bridge.NewQueue(4, 128, memory, headers, posted, seen)
+		require.Error(t, err, short)
+		_, err = bridge.NewPlaced(4, 128, mem.Host(memory), headers, posted, seen)
+		require.Error(t, err, short)
+	}
 }
 
 // BenchmarkSlots measures one lane, for several sizes of slots.
@@ -231,12 +299,13 @@ func BenchmarkSlots(b *testing.B) {
 				done := make(chan bool)
 				go func() {
 					for n := range uint64(b.N) {
-						take(&to.queues[0], n, nil)
+						to.kernel[0].take(n)
 					}
 					close(done)
 				}()
 				for n := range uint64(b.N) {
-					publish(&from.queues[0], n, transport.Stamp{}, size, nil)
+					until(func() bool { return int64(n-from.kernel[0].Seen.Load()) < slots })
+					from.kernel[0].post(n, size, 0)
 				}
 				<-done
 			})

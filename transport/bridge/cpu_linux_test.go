@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringo-go/ringo/transport"
 )
 
 // BenchmarkTurns sends a slot on each lane in turn, so the others wait. It reports processor
@@ -21,8 +19,8 @@ func BenchmarkTurns(b *testing.B) {
 	before := used()
 	for n := range uint64(b.N) {
 		for l := range lanes {
-			publish(&from.queues[l], n, transport.Stamp{}, 8, nil)
-			take(&to.queues[l], n, nil)
+			from.kernel[l].publish(n, 8, 0)
+			to.kernel[l].take(n)
 		}
 	}
 	b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op")

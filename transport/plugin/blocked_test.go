@@ -132,7 +132,9 @@ func TestBlocked(t *testing.T) {
 				}
 			}
 			if err != nil {
-				closed <- returns(t, "close", func() error { return errors.Join(p.ranks[0].Transport.Close(), p.ranks[1].Transport.Close()) })
+				closed <- returns(t, "close", func() error {
+					return errors.Join(p.ranks[0].Transport.Close(), p.ranks[1].Transport.Close())
+				})
 			}
 			err = returned(t, "all", closed)
 			for _, r := range p.ranks {

@@ -220,12 +220,12 @@ func TestSentBeforeDeath(t *testing.T) {
 	p := newPlacedPair(t, f.load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
 	require.NoError(t, p.connect())
 	for i := range 3 {
-		require.NoError(t, p.put(i, 50))
+		require.NoError(t, p.from.Put(i, 50))
 	}
-	c := p.send.(*sendConn)
+	c := p.from.Send.(*sendConn)
 	require.Eventually(t, func() bool { c.ask(); return c.sent.Load() == 3 }, tier.Patience, time.Millisecond)
 	c.ctl.c.Close() // without a goodbye
-	recv := p.recv.(*recvConn)
+	recv := p.to.Recv.(*recvConn)
 	<-recv.ctl.parted
 	require.Eventually(t, recv.ctl.ended.Load, tier.Patience, time.Millisecond)
 	p.ranks[1].Transport.data.post(func() { time.Sleep(10 * time.Millisecond) }) // the actor is busy

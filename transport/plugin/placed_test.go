@@ -3,7 +3,6 @@
 package plugin
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
@@ -45,13 +44,9 @@ func memoryOf(kind string) func(testing.TB, int) transporttest.Slots {
 
 // A placedPair is a placed connection between two ranks.
 type placedPair struct {
-	ranks   []*conntest.Rank[*Transport]
-	send    transport.PlacedSendConn
-	recv    transport.PlacedRecvConn
-	slots   [2]mem.Region
-	seen    [2][]byte // slots
-	release [2]func() error
-	slot    int // bytes
+	ranks    []*conntest.Rank[*Transport]
+	from, to *transporttest.PlacedEnd
+	release  [2]func() error
 }
 
 // newPlacedPair registers more memory than the slots, which lie in the middle.
@@ -59,8 +54,8 @@ func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limit
 	options ...func(*transport.Memory)) *placedPair {
 	t.Helper()
 	const before, after = 96, 32
-	p := &placedPair{slot: limits.SlotBytes}
-	p.ranks = two(t, l, limits)
+	p := &placedPair{ranks: two(t, l, limits), from: &transporttest.PlacedEnd{Limits: limits},
+		to: &transporttest.PlacedEnd{Limits: limits}}
 	n := limits.SlotBytes * limits.Slots
 	for i, r := range p.ranks {
 		m := memoryOf(kind)(t, before+n+after)
@@ -70,61 +65,38 @@ func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limit
 		var err error
 		p.release[i], err = r.Transport.Register(m.Memory)
 		require.NoError(t, err)
-		p.seen[i], p.slots[i] = m.View[before:][:n], m.Slice(before, n)
+		m.View, m.Region = m.View[before:][:n], m.Slice(before, n)
+		[]*transporttest.PlacedEnd{p.from, p.to}[i].Slots = m
 	}
 	return p
 }
 
 func (p *placedPair) connect() (err error) {
-	if p.send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0]); err != nil {
-		return err
-	}
-	p.recv, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
-	return err
-}
-
-// place is the memory of a message's n bytes at one end.
-func (p *placedPair) place(end, message, n int) []byte {
-	return p.seen[end][message*p.slot%len(p.seen[end]):][:n]
-}
-
-// put fills the slot of a message and publishes it.
-func (p *placedPair) put(message, n int) error {
-	copy(p.place(0, message, n), bytes.Repeat([]byte{byte(message)}, n))
-	r, err := p.send.Reserve(n)
+	p.from.Send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.from.Region)
 	if err != nil {
 		return err
 	}
-	if want := p.slots[0].Slice(message*p.slot%len(p.seen[0]), n); r != want {
-		return fmt.Errorf("message %d has its slot at %v, not %v", message, r, want)
-	}
-	return p.send.Publish(transport.Stamp{uint64(message), uint64(n)})
+	p.to.Recv, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.to.Region)
+	return err
 }
 
 // get receives a message.
 func (p *placedPair) get(message, n int) error {
-	r, stamp, err := p.recv.Next()
-	if err != nil {
+	if err := p.to.Get(message, n); err != nil {
 		return err
 	}
-	if want := p.slots[1].Slice(message*p.slot%len(p.seen[1]), n); r != want ||
-		stamp != (transport.Stamp{uint64(message), uint64(n)}) {
-		return fmt.Errorf("message %d came with %v to %v, not to %v", message, stamp, r, want)
-	}
-	if !bytes.Equal(p.place(1, message, n), bytes.Repeat([]byte{byte(message)}, n)) {
-		return fmt.Errorf("message %d of %d bytes is not what was sent", message, n)
-	}
-	return p.recv.Release()
+	return p.to.Recv.Release()
 }
 
 // exchange sends messages as soon as there are slots for them. Its error joins the errors of both ends.
 func (p *placedPair) exchange(messages int) error {
-	size := func(i int) int { return []int{p.slot, 0, 1, p.slot / 3}[i%4] }
+	slot := p.from.Limits.SlotBytes
+	size := func(i int) int { return []int{slot, 0, 1, slot / 3}[i%4] }
 	received := make(chan error)
 	go func() {
 		for i := range messages {
 			if err := p.get(i, size(i)); err != nil {
-				p.recv.Close() // ends the sender, unless the plugin has done so
+				p.to.Recv.Close() // ends the sender, unless the plugin has done so
 				received <- fmt.Errorf("receive message %d: %w", i, err)
 				return
 			}
@@ -132,11 +104,11 @@ func (p *placedPair) exchange(messages int) error {
 		received <- nil
 	}()
 	for i := range messages {
-		for p.send.Free() == 0 {
+		for p.from.Send.Free() == 0 {
 			runtime.Gosched()
 		}
-		if err := p.put(i, size(i)); err != nil {
-			p.send.Close()
+		if err := p.from.Put(i, size(i)); err != nil {
+			p.from.Send.Close()
 			return errors.Join(fmt.Errorf("send message %d: %w", i, err), <-received)
 		}
 	}
@@ -213,30 +185,30 @@ func TestPlacedOrder(t *testing.T) {
 	f.call(t, "device", 1, 100, hostMemory|dmaBuf, 0, 0)
 	p := newPlacedPair(t, f.load(t), ofDMABuf, transport.Limits{SlotBytes: 100, Slots: 3})
 	var err error
-	p.send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0])
+	p.from.Send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.from.Region)
 	require.NoError(t, err)
 	for i := range 3 {
-		require.Equal(t, 3-i, p.send.Free())
-		require.NoError(t, p.put(i, 100))
+		require.Equal(t, 3-i, p.from.Send.Free())
+		require.NoError(t, p.from.Put(i, 100))
 	}
-	require.Zero(t, p.send.Free())
-	_, err = p.send.Reserve(100)
+	require.Zero(t, p.from.Send.Free())
+	_, err = p.from.Send.Reserve(100)
 	require.NoError(t, err, "it does not wait")
-	require.EqualError(t, p.send.Publish(transport.Stamp{}), "plugin: publish a slot that is not free")
-	_, err = p.send.Reserve(101)
+	require.EqualError(t, p.from.Send.Publish(transport.Stamp{}), "plugin: publish a slot that is not free")
+	_, err = p.from.Send.Reserve(101)
 	require.EqualError(t, err, "plugin: reserve 101 bytes of a slot of 100")
-	p.recv, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
+	p.to.Recv, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.to.Region)
 	require.NoError(t, err)
-	require.EqualError(t, p.recv.Release(), "plugin: release without next")
+	require.EqualError(t, p.to.Recv.Release(), "plugin: release without next")
 	for i := range 3 {
 		require.NoError(t, p.get(i, 100))
 	}
-	require.NoError(t, p.put(3, 7))
-	require.NoError(t, p.put(4, 0))
-	require.NoError(t, p.send.Close())
+	require.NoError(t, p.from.Put(3, 7))
+	require.NoError(t, p.from.Put(4, 0))
+	require.NoError(t, p.from.Send.Close())
 	require.NoError(t, p.get(3, 7))
 	require.NoError(t, p.get(4, 0))
-	_, _, err = p.recv.Next()
+	_, _, err = p.to.Recv.Next()
 	require.ErrorIs(t, err, transport.ErrClosed)
 }
 
@@ -248,11 +220,11 @@ func TestArrivedOfMore(t *testing.T) {
 	require.NoError(t, p.connect())
 	f.set(t, "", 0, 400) // the plugin is asked so often for each message, which takes longer than yieldTime
 	for i := range 3 {
-		require.NoError(t, p.put(i, 100))
+		require.NoError(t, p.from.Put(i, 100))
 	}
 	require.Eventually(t, func() bool {
-		_ = p.send.Free()
-		return p.recv.Arrived() == 3
+		_ = p.from.Send.Free()
+		return p.to.Recv.Arrived() == 3
 	}, 20*time.Second, 2*time.Millisecond)
 }
 
@@ -265,13 +237,13 @@ func TestOddPair(t *testing.T) {
 		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not; do all " +
 			"ranks have the same settings?"
 		if placed {
-			send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0])
+			send, err = p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.from.Region)
 			require.NoError(t, err)
 			_, accepting = p.ranks[1].Accept(p.ranks[0])
 		} else {
 			send, err = p.ranks[0].Dial(p.ranks[1])
 			require.NoError(t, err)
-			_, accepting = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
+			_, accepting = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.to.Region)
 			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is; " +
 				"do all ranks have the same settings?"
 		}
@@ -377,20 +349,20 @@ func TestRelease(t *testing.T) {
 	t.Run("connections", func(t *testing.T) {
 		p := newPlacedPair(t, l, ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
 		require.NoError(t, p.connect())
-		require.NoError(t, p.put(0, 100))
-		waiting := p.recv
-		second, err := p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.slots[0])
+		require.NoError(t, p.from.Put(0, 100))
+		waiting := p.to.Recv
+		second, err := p.ranks[0].Transport.DialPlaced(p.ranks[1].Config.Self, p.ranks[1].Addr, p.from.Region)
 		require.NoError(t, err)
 		require.NoError(t, p.release[1]())
 		_, _, err = waiting.Next()
 		require.ErrorIs(t, err, transport.ErrClosed)
-		_, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.slots[1])
+		_, err = p.ranks[1].Transport.AcceptPlaced(p.ranks[0].Config.Self, p.to.Region)
 		require.EqualError(t, err, "plugin: accept rank 0, placed: slots in memory that was not registered")
-		require.NoError(t, p.send.Close())
+		require.NoError(t, p.from.Send.Close())
 		require.NoError(t, p.release[0]())
 		require.ErrorIs(t, publish(second), transport.ErrClosed)
 		require.NoError(t, p.release[0]())
-		for _, e := range []*half{p.send.(*sendConn).half, second.(*sendConn).half, waiting.(*recvConn).half} {
+		for _, e := range []*half{p.from.Send.(*sendConn).half, second.(*sendConn).half, waiting.(*recvConn).half} {
 			require.NoError(t, e.setup.do(t.Context(), func() error {
 				require.True(t, e.ended)
 				return nil

@@ -174,7 +174,8 @@ func TestDevices(t *testing.T) {
 func TestOtherPlugin(t *testing.T) {
 	f := newFake(t, version(11))
 	ranks := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
-	_, err := ranks[0].Transport.Dial(ranks[1].Config.Self, bytes.Replace(ranks[1].Addr, []byte("Test"), []byte("Other"), 1))
+	_, err := ranks[0].Transport.Dial(ranks[1].Config.Self,
+		bytes.Replace(ranks[1].Addr, []byte("Test"), []byte("Other"), 1))
 	require.ErrorContains(t, err, `dial rank 1: it uses network "Other", this rank "Test"`)
 }
 

@@ -26,15 +26,15 @@ func openBuffer(m transport.Memory) (b []byte, unmap func() error, err error) {
 	return all[lead:][:m.Len()], func() error { return unix.Munmap(all) }, nil
 }
 
-// FileSlots is memory in a file, which plays a dma-buf of a GPU's memory. The GPU's address stands
-// for no memory of this process.
+// FileSlots is memory in a file, which plays a dma-buf of a GPU's memory. The GPU's address stands for no memory of
+// this process, and for no other slots.
 func FileSlots(tb testing.TB, bytes int) Slots {
 	const offset = 1 << 16
 	fd, err := unix.MemfdCreate("slots", unix.MFD_CLOEXEC)
 	require.NoError(tb, err)
 	require.NoError(tb, unix.Ftruncate(fd, int64(offset+bytes)))
 	m := transport.Memory{
-		Region: mem.Device(0, ^uintptr(0)>>14+1, bytes),
+		Region: mem.Device(0, 0, bytes),
 		DMABuf: func() (int, uint64, error) {
 			d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 			return d, offset, err
@@ -42,6 +42,7 @@ func FileSlots(tb testing.TB, bytes int) Slots {
 	}
 	b, unmap, err := openBuffer(m)
 	require.NoError(tb, err)
+	m.Region = mem.Device(0, mem.Host(b).Ptr()+^uintptr(0)>>14+1, bytes)
 	tb.Cleanup(func() { require.NoError(tb, errors.Join(unmap(), unix.Close(fd))) })
 	return Slots{m, b}
 }

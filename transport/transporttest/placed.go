@@ -63,26 +63,26 @@ type placedSuite struct {
 // placedLimits are those of a kernel's queue.
 var placedLimits = transport.Limits{SlotBytes: 4096, Slots: 4}
 
-// A placedEnd is one end, and its slots.
-type placedEnd struct {
-	send transport.PlacedSendConn
-	recv transport.PlacedRecvConn
+// A PlacedEnd is one end of a placed connection, and its slots.
+type PlacedEnd struct {
+	Send   transport.PlacedSendConn // or
+	Recv   transport.PlacedRecvConn
+	Limits transport.Limits
 	Slots
 }
 
 // view is the bytes of slot n.
-func (e *placedEnd) view(n int) []byte {
-	return e.View[n%placedLimits.Slots*placedLimits.SlotBytes:][:placedLimits.SlotBytes]
+func (e *PlacedEnd) view(n int) []byte {
+	return e.View[n%e.Limits.Slots*e.Limits.SlotBytes:][:e.Limits.SlotBytes]
 }
 
 // is reports whether a region is the first bytes of slot n.
-func (e *placedEnd) is(r mem.Region, n, bytes int) bool {
-	return r.Dev() == e.Dev() && r.Len() == bytes &&
-		r.Ptr() == e.Ptr()+uintptr(n%placedLimits.Slots*placedLimits.SlotBytes)
+func (e *PlacedEnd) is(r mem.Region, n, bytes int) bool {
+	return r.Dev() == e.Dev() && r.Len() == bytes && r.Ptr() == e.Ptr()+uintptr(n%e.Limits.Slots*e.Limits.SlotBytes)
 }
 
 // pairs makes two ranks with placed connections from the first to the second.
-func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*placedEnd) {
+func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*PlacedEnd) {
 	tb.Helper()
 	r := s.ranks(tb, 2, placedLimits)
 	from, to = r[0], r[1]
@@ -94,21 +94,21 @@ func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*pla
 		require.NoError(tb, err)
 	}
 	for k := range n {
-		ends = append(ends, [2]*placedEnd{})
+		ends = append(ends, [2]*PlacedEnd{})
 		for i := range r {
 			m := all[i].Memory
 			m.Region = m.Slice(k*bytes, bytes)
-			ends[k][i] = &placedEnd{Slots: Slots{m, all[i].View[k*bytes:][:bytes]}}
+			ends[k][i] = &PlacedEnd{Limits: placedLimits, Slots: Slots{m, all[i].View[k*bytes:][:bytes]}}
 		}
 	}
 	require.NoError(tb, conntest.Run(from.Transport, to.Transport, func() (err error) {
 		for k := 0; k < n && err == nil; k++ {
-			ends[k][0].send, err = from.Transport.(transport.Placer).DialPlaced(to.Config.Self, to.Addr, ends[k][0].Region)
+			ends[k][0].Send, err = from.Transport.(transport.Placer).DialPlaced(to.Config.Self, to.Addr, ends[k][0].Region)
 		}
 		return err
 	}, func() (err error) {
 		for k := 0; k < n && err == nil; k++ {
-			ends[k][1].recv, err = to.Transport.(transport.Placer).AcceptPlaced(from.Config.Self, ends[k][1].Region)
+			ends[k][1].Recv, err = to.Transport.(transport.Placer).AcceptPlaced(from.Config.Self, ends[k][1].Region)
 		}
 		return err
 	}))
@@ -131,22 +131,22 @@ func until(what string, holds func() bool) error {
 	return nil
 }
 
-// put fills and publishes slot n, which is free.
-func (e *placedEnd) put(n, bytes int) error {
+// Put fills and publishes slot n, which is free.
+func (e *PlacedEnd) Put(n, bytes int) error {
 	payload.Fill(e.view(n)[:bytes], uint64(n))
-	r, err := e.send.Reserve(bytes)
+	r, err := e.Send.Reserve(bytes)
 	if err != nil {
 		return err
 	}
 	if !e.is(r, n, bytes) {
 		return fmt.Errorf("reserve gave %d bytes at %#x for %d of slot %d", r.Len(), r.Ptr(), bytes, n)
 	}
-	return e.send.Publish(conntest.Stamp(bytes, uint64(n)))
+	return e.Send.Publish(conntest.Stamp(bytes, uint64(n)))
 }
 
-// get takes slot n, which has arrived.
-func (e *placedEnd) get(n, bytes int) error {
-	r, stamp, err := e.recv.Next()
+// Get takes slot n, which has arrived.
+func (e *PlacedEnd) Get(n, bytes int) error {
+	r, stamp, err := e.Recv.Next()
 	if err != nil {
 		return err
 	}
@@ -163,33 +163,35 @@ func sizeOf(n int) int {
 
 // flow sends slots, filling each as soon as Free counts it, and has the receiver hold up to hold of
 // them, which must not change meanwhile.
-func flow(t *testing.T, from, to *placedEnd, slots, hold int) {
+func flow(t *testing.T, from, to *PlacedEnd, slots, hold int) {
 	t.Helper()
-	require.NoError(t, conntest.Run(from.send, to.recv, func() error {
+	require.NoError(t, conntest.Run(from.Send, to.Recv, func() error {
 		for n := range slots {
-			if err := until("a free slot", func() bool { return from.send.Free() > 0 }); err != nil {
+			if err := until("a free slot", func() bool { return from.Send.Free() > 0 }); err != nil {
 				return err
 			}
-			if err := from.put(n, sizeOf(n)); err != nil {
+			if err := from.Put(n, sizeOf(n)); err != nil {
 				return err
 			}
 		}
-		return until("all are free", func() bool { return from.send.Free() == placedLimits.Slots })
+		return until("all are free", func() bool { return from.Send.Free() == placedLimits.Slots })
 	}, func() error {
 		released := 0
 		for n := range slots {
-			if err := until("a slot", func() bool { return to.recv.Arrived() > 0 }); err != nil {
+			if err := until("a slot", func() bool { return to.Recv.Arrived() > 0 }); err != nil {
 				return err
 			}
-			if err := to.get(n, sizeOf(n)); err != nil {
+			if err := to.Get(n, sizeOf(n)); err != nil {
 				return err
 			}
 			for n+1-released >= hold || n+1 == slots && released < slots {
 				i := released
-				if err := conntest.Verify(to.view(i)[:sizeOf(i)], conntest.Stamp(sizeOf(i), uint64(i)), sizeOf(i), uint64(i)); err != nil {
+				size, number := sizeOf(i), uint64(i)
+				err := conntest.Verify(to.view(i)[:size], conntest.Stamp(size, number), size, number)
+				if err != nil {
 					return fmt.Errorf("held back: %w", err)
 				}
-				if err := to.recv.Release(); err != nil {
+				if err := to.Recv.Release(); err != nil {
 					return err
 				}
 				released++
@@ -213,22 +215,22 @@ func (s placedSuite) room(t *testing.T) {
 	from, to := ends[0][0], ends[0][1]
 	for round := range 5 {
 		first := round * placedLimits.Slots
-		require.NoError(t, until("all are free", func() bool { return from.send.Free() == placedLimits.Slots }))
-		require.Zero(t, to.recv.Arrived(), "nothing was sent")
+		require.NoError(t, until("all are free", func() bool { return from.Send.Free() == placedLimits.Slots }))
+		require.Zero(t, to.Recv.Arrived(), "nothing was sent")
 		for i := range placedLimits.Slots {
-			require.LessOrEqual(t, from.send.Free(), placedLimits.Slots)
-			require.NoError(t, from.put(first+i, 100))
+			require.LessOrEqual(t, from.Send.Free(), placedLimits.Slots)
+			require.NoError(t, from.Put(first+i, 100))
 		}
 		require.NoError(t, until("all have arrived", func() bool {
-			_ = from.send.Free()
-			return to.recv.Arrived() == placedLimits.Slots
+			_ = from.Send.Free()
+			return to.Recv.Arrived() == placedLimits.Slots
 		}))
 		for i := range placedLimits.Slots {
-			require.NoError(t, to.get(first+i, 100))
-			require.Equal(t, placedLimits.Slots-1-i, to.recv.Arrived())
+			require.NoError(t, to.Get(first+i, 100))
+			require.Equal(t, placedLimits.Slots-1-i, to.Recv.Arrived())
 		}
 		for range placedLimits.Slots {
-			require.NoError(t, to.recv.Release())
+			require.NoError(t, to.Recv.Release())
 		}
 	}
 }
@@ -238,16 +240,16 @@ func (s placedSuite) order(t *testing.T) {
 	_, _, ends := s.pairs(t, 5)
 	for k := range ends {
 		payload.Fill(ends[k][0].view(0), uint64(1000+k))
-		_, err := ends[k][0].send.Reserve(50)
+		_, err := ends[k][0].Send.Reserve(50)
 		require.NoError(t, err)
-		require.NoError(t, ends[k][0].send.Publish(conntest.Stamp(50, uint64(1000+k))))
+		require.NoError(t, ends[k][0].Send.Publish(conntest.Stamp(50, uint64(1000+k))))
 	}
 	for k := range ends {
 		require.NoError(t, until("a slot", func() bool {
-			_ = ends[k][0].send.Free()
-			return ends[k][1].recv.Arrived() > 0
+			_ = ends[k][0].Send.Free()
+			return ends[k][1].Recv.Arrived() > 0
 		}))
-		_, stamp, err := ends[k][1].recv.Next()
+		_, stamp, err := ends[k][1].Recv.Next()
 		require.NoError(t, err)
 		require.NoError(t, conntest.Verify(ends[k][1].view(0)[:50], stamp, 50, uint64(1000+k)), "connection %d", k)
 	}
@@ -269,12 +271,12 @@ func (s placedSuite) besides(t *testing.T) {
 func (s placedSuite) misuse(t *testing.T) {
 	_, _, ends := s.pairs(t, 1)
 	from, to := ends[0][0], ends[0][1]
-	require.Error(t, from.send.Publish(transport.Stamp{}), "publish without reserve")
-	require.Error(t, to.recv.Release(), "release without next")
-	_, err := from.send.Reserve(placedLimits.SlotBytes + 1)
+	require.Error(t, from.Send.Publish(transport.Stamp{}), "publish without reserve")
+	require.Error(t, to.Recv.Release(), "release without next")
+	_, err := from.Send.Reserve(placedLimits.SlotBytes + 1)
 	require.Error(t, err, "more than a slot")
 	flow(t, from, to, 20, 2)
-	require.Error(t, to.recv.Release(), "release twice")
+	require.Error(t, to.Recv.Release(), "release twice")
 }
 
 // strange: slots that were not registered, or of another length, are an error at once.
@@ -302,16 +304,16 @@ func (s placedSuite) close(t *testing.T) {
 	_, _, ends := s.pairs(t, 1)
 	from, to := ends[0][0], ends[0][1]
 	for n := range 3 {
-		require.NoError(t, from.put(n, 300))
+		require.NoError(t, from.Put(n, 300))
 	}
-	require.NoError(t, from.send.Close())
-	require.NoError(t, from.send.Close(), "again")
+	require.NoError(t, from.Send.Close())
+	require.NoError(t, from.Send.Close(), "again")
 	for n := range 3 {
-		require.NoError(t, until("a slot", func() bool { return to.recv.Arrived() > 0 }))
-		require.NoError(t, to.get(n, 300))
+		require.NoError(t, until("a slot", func() bool { return to.Recv.Arrived() > 0 }))
+		require.NoError(t, to.Get(n, 300))
 	}
-	require.NoError(t, until("the end", func() bool { return to.recv.Arrived() > 0 }))
-	_, _, err := to.recv.Next()
+	require.NoError(t, until("the end", func() bool { return to.Recv.Arrived() > 0 }))
+	_, _, err := to.Recv.Next()
 	require.ErrorIs(t, err, transport.ErrClosed)
 }
 
@@ -320,16 +322,17 @@ func (s placedSuite) ends(t *testing.T) {
 	abort := errors.New("it was enough")
 	for _, c := range []struct {
 		name string
-		end  func(from, to *rank, ends [2]*placedEnd) error
+		end  func(from, to *rank, ends [2]*PlacedEnd) error
 		send error // what the sender hears, nil: it is the one who ends
 		recv error
 	}{
-		{"the sender closes", func(_, _ *rank, e [2]*placedEnd) error { return e[0].send.Close() }, nil, fifo.ErrClosed},
-		{"the receiver closes", func(_, _ *rank, e [2]*placedEnd) error { return e[1].recv.Close() }, fifo.ErrClosed, nil},
-		{"the sender's transport closes", func(a, _ *rank, _ [2]*placedEnd) error { return a.Transport.Close() }, nil, fifo.ErrClosed},
-		{"the receiver's transport closes", func(_, b *rank, _ [2]*placedEnd) error { return b.Transport.Close() },
+		{"the sender closes", func(_, _ *rank, e [2]*PlacedEnd) error { return e[0].Send.Close() }, nil, fifo.ErrClosed},
+		{"the receiver closes", func(_, _ *rank, e [2]*PlacedEnd) error { return e[1].Recv.Close() }, fifo.ErrClosed, nil},
+		{"the sender's transport closes", func(a, _ *rank, _ [2]*PlacedEnd) error { return a.Transport.Close() },
+			nil, fifo.ErrClosed},
+		{"the receiver's transport closes", func(_, b *rank, _ [2]*PlacedEnd) error { return b.Transport.Close() },
 			fifo.ErrClosed, nil},
-		{"abort", func(a, b *rank, _ [2]*placedEnd) error {
+		{"abort", func(a, b *rank, _ [2]*PlacedEnd) error {
 			a.Config.Guard.Abort(abort)
 			b.Config.Guard.Abort(abort)
 			return nil
@@ -344,18 +347,18 @@ func (s placedSuite) ends(t *testing.T) {
 				var err error
 				next := 5
 				require.NoError(t, until("the sender hears", func() bool {
-					if send.send.Free() > 0 {
-						err = send.put(next, 10)
+					if send.Send.Free() > 0 {
+						err = send.Put(next, 10)
 						next++
 					}
 					return err != nil
 				}))
 				require.ErrorIs(t, err, c.send)
-				require.Equal(t, placedLimits.Slots, send.send.Free(), "of a connection that has ended")
+				require.Equal(t, placedLimits.Slots, send.Send.Free(), "of a connection that has ended")
 			}
 			if c.recv != nil {
-				require.NoError(t, until("the receiver hears", func() bool { return recv.recv.Arrived() > 0 }))
-				_, _, err := recv.recv.Next()
+				require.NoError(t, until("the receiver hears", func() bool { return recv.Recv.Arrived() > 0 }))
+				_, _, err := recv.Recv.Next()
 				require.ErrorIs(t, err, c.recv)
 			}
 		})
@@ -367,22 +370,22 @@ func (s placedSuite) allocations(t *testing.T) {
 	_, _, ends := s.pairs(t, 1)
 	from, to := ends[0][0], ends[0][1]
 	message := func() {
-		for from.send.Free() == 0 {
+		for from.Send.Free() == 0 {
 			runtime.Gosched()
 		}
-		if _, err := from.send.Reserve(100); err != nil {
+		if _, err := from.Send.Reserve(100); err != nil {
 			t.Fatal(err)
 		}
-		if err := from.send.Publish(transport.Stamp{1, 2}); err != nil {
+		if err := from.Send.Publish(transport.Stamp{1, 2}); err != nil {
 			t.Fatal(err)
 		}
-		for to.recv.Arrived() == 0 {
-			_ = from.send.Free()
+		for to.Recv.Arrived() == 0 {
+			_ = from.Send.Free()
 		}
-		if _, _, err := to.recv.Next(); err != nil {
+		if _, _, err := to.Recv.Next(); err != nil {
 			t.Fatal(err)
 		}
-		if err := to.recv.Release(); err != nil {
+		if err := to.Recv.Release(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -62,7 +62,7 @@ func TestDeviceCut(t *testing.T) {
 // The same with slots in a file that stands in for a GPU's memory.
 func TestDevicePlacedCut(t *testing.T) {
 	testCut(t, func(cfg transport.Config) transport.Transport {
-		return placements["GPU"].open(cfg, mapperOptions(t, cfg))
+		return placements["GPU"].open(t, cfg, mapperOptions(t, cfg))
 	})
 }
 

@@ -34,7 +34,7 @@ func TestDevicePlaced(t *testing.T) {
 func TestDevicePlacedConformance(t *testing.T) {
 	needDevice(t)
 	transporttest.Conformance(t, func(tb testing.TB, cfg transport.Config) transport.Transport {
-		return placements["GPU"].open(cfg, mapperOptions(tb, cfg))
+		return placements["GPU"].open(tb, cfg, mapperOptions(tb, cfg))
 	}, loose)
 }
 
@@ -43,10 +43,7 @@ func TestDeviceNoDMABuf(t *testing.T) {
 	needDevice(t)
 	tr := New(transport.Config{Limits: few}, Options{})
 	defer tr.Close()
-	c, err := placements["GPU"].chip(8192)
-	require.NoError(t, err)
-	defer c.free()
-	_, err = tr.Register(c.Memory)
+	_, err := tr.Register(transporttest.FileSlots(t, 8192).Memory)
 	require.ErrorContains(t, err, "GPU memory: ibv_reg_dmabuf_mr: ")
 	require.ErrorContains(t, err, "and by its address: ibv_reg_mr: ")
 	t.Log(err)

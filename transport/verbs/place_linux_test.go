@@ -16,11 +16,12 @@ import (
 	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // pair is a placed connection between two new ranks.
 func (p placement) pair(t *testing.T, o Options) (*placedSend, *placedRecv) {
-	s, r := conntest.Pair(t, few, func(cfg transport.Config) transport.Transport { return p.open(cfg, o) })
+	s, r := conntest.Pair(t, few, func(cfg transport.Config) transport.Transport { return p.open(t, cfg, o) })
 	return s.(*placedSend), r.(*placedRecv)
 }
 
@@ -34,12 +35,9 @@ func TestRegister(t *testing.T) {
 	}
 	f := rdma.NewFabric(t, "fx0", "fx1")
 	tr := New(transport.Config{Limits: few}, Options{Verbs: f})
-	var all []*chip
+	var all []transporttest.Slots
 	for _, name := range []string{"host", "GPU", "GPU in order"} {
-		c, err := placements[name].chip(8192)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, c.free()) }()
-		all = append(all, c)
+		all = append(all, placements[name](t, 8192))
 	}
 	before := files()
 	for i, c := range all {
@@ -53,8 +51,8 @@ func TestRegister(t *testing.T) {
 			require.Equal(t, i > 0, mr.DMABuf != nil)
 			require.Equal(t, i == 1, mr.Access&ibverbs.AccessRemoteRead != 0)
 			mem.Host(rdma.Span(mr.At, c.Len())).Bytes()[100] = 7 // the same memory
-			require.EqualValues(t, 7, c.view[100])
-			c.view[100] = 0
+			require.EqualValues(t, 7, c.View[100])
+			c.View[100] = 0
 		}
 		require.NoError(t, release())
 		require.NoError(t, release(), "once more")
@@ -81,9 +79,7 @@ func TestRegisterGPU(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0", "fx1")
 	tr := New(transport.Config{Limits: few}, Options{Verbs: f})
 	defer tr.Close()
-	c, err := placements["GPU"].chip(8192)
-	require.NoError(t, err)
-	defer c.free()
+	c := transporttest.FileSlots(t, 8192)
 	try := func() error {
 		_, err := tr.Register(c.Memory)
 		return err
@@ -103,7 +99,7 @@ func TestRegisterGPU(t *testing.T) {
 	require.ErrorContains(t, try(),
 		"GPU memory: the driver or the GPU exports no dma-buf; and by its address: ibv_reg_mr: bad address")
 	f.Refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
-	c.Region = mem.Host(c.view)
+	c.Region = mem.Host(c.View)
 	require.ErrorContains(t, try(), "ulimit -l unlimited")
 	require.Len(t, f.MRs, 2)
 }
@@ -202,15 +198,16 @@ func TestReadBackAfterGoodbye(t *testing.T) {
 // the queue. Slots that are published before that wait, and keep their order.
 func TestPlacedRoom(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	m := conntest.Ranks(t, 2, few,
-		func(cfg transport.Config) transport.Transport { return placements["host"].open(cfg, Options{Verbs: f}) })
+	m := conntest.Ranks(t, 2, few, func(cfg transport.Config) *placer {
+		return placements["host"].open(t, cfg, Options{Verbs: f})
+	})
 	end, err := m[0].Dial(m[1])
 	require.NoError(t, err)
 	s := end.(*placedSend).sendConn
 	require.Zero(t, s.Free())
 	b, err := s.Reserve(few.SlotBytes) // does not wait
 	require.NoError(t, err)
-	require.Equal(t, end.(*placedSend).chip.Ptr(), b.Ptr())
+	require.Equal(t, end.(*placedSend).memory.Ptr(), b.Ptr())
 	published := make(chan error)
 	go func() { published <- sendAll(s, 0, few.Slots, nil) }()
 	end2, err := m[1].Accept(m[0])
@@ -226,11 +223,9 @@ func TestPlacedRoom(t *testing.T) {
 // Slots lie in registered memory, all of them.
 func TestPlacedNowhere(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	p := conntest.Ranks(t, 1, few,
-		func(cfg transport.Config) transport.Transport {
-			return placements["GPU"].open(cfg,
-				Options{Verbs: f})
-		})[0].Transport.(*placer)
+	p := conntest.Ranks(t, 1, few, func(cfg transport.Config) *placer {
+		return placements["GPU"].open(t, cfg, Options{Verbs: f})
+	})[0].Transport
 	c, err := p.place()
 	require.NoError(t, err)
 	peer := transport.Info{Rank: 5}
@@ -258,7 +253,7 @@ func TestPlacedOneEnd(t *testing.T) {
 	for _, placed := range []bool{false, true} {
 		m := conntest.Ranks(t, 2, few, func(cfg transport.Config) transport.Transport {
 			if placed == (cfg.Self.Rank == 0) {
-				return placements["GPU"].open(cfg, Options{Verbs: f})
+				return placements["GPU"].open(t, cfg, Options{Verbs: f})
 			}
 			return New(cfg, Options{Verbs: f})
 		})

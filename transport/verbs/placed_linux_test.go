@@ -1,14 +1,9 @@
 package verbs
 
 import (
-	"errors"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/mem"
@@ -17,133 +12,73 @@ import (
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
-// A chip is memory for slots that stands in for a GPU's: a file, which plays the dma-buf, and the
-// test's view of the file.
-type chip struct {
-	transport.Memory
-	view []byte
-	fd   int // -1 if the memory is the host's
-}
-
-// A placement is the kind of memory in which the slots of a test lie.
-type placement struct {
-	host, ordered bool
-	shift         uintptr // from the test's view of a chip to its address, so that only devices can use the address
-}
+// A placement makes memory for the slots of a test.
+type placement func(tb testing.TB, bytes int) transporttest.Slots
 
 var placements = map[string]placement{
-	"host": {host: true}, "GPU": {shift: 1 << 40}, "GPU in order": {shift: 1 << 40, ordered: true},
+	"host": transporttest.HostSlots, "GPU": transporttest.FileSlots,
+	"GPU in order": func(tb testing.TB, bytes int) transporttest.Slots {
+		s := transporttest.FileSlots(tb, bytes)
+		s.Ordered = true
+		return s
+	},
 }
 
-const chipOffset = 4096 // where a chip begins in its file
-
-func (p placement) chip(n int) (*chip, error) {
-	n = max(pages(n), page)
-	if p.host {
-		b, err := allocate(n)
-		return &chip{transport.Memory{Region: mem.Host(b)}, b, -1}, err
-	}
-	fd, err := unix.MemfdCreate("chip", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	b, err := []byte(nil), unix.Ftruncate(fd, int64(chipOffset+n))
-	if err == nil {
-		b, err = unix.Mmap(fd, chipOffset, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	}
-	if err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
-	}
-	c := &chip{transport.Memory{Region: mem.Device(3, uintptr(unsafe.Pointer(&b[0]))+p.shift, n), Ordered: p.ordered},
-		b, fd}
-	c.DMABuf = func() (int, uint64, error) {
-		fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
-		return fd, chipOffset, err
-	}
-	return c, nil
-}
-
-func (c *chip) free() error {
-	err := unix.Munmap(c.view)
-	if c.fd >= 0 {
-		err = errors.Join(err, unix.Close(c.fd))
-	}
-	return err
-}
-
-// see is the host's view of a part of the chip.
-func (c *chip) see(r mem.Region) mem.Region {
-	return mem.Host(c.view[r.Ptr()-c.Ptr():][:r.Len()])
-}
-
-// A placer is a Transport all of whose connections are placed, each in a chip of its own.
+// A placer is a Transport all of whose connections are placed, each in memory of its own.
 type placer struct {
 	*Transport
-	in    placement
-	mu    sync.Mutex
-	chips []*chip
+	in placement
+	tb testing.TB
 }
 
-func (p placement) open(cfg transport.Config, o Options) *placer {
-	return &placer{Transport: New(cfg, o), in: p}
+func (p placement) open(tb testing.TB, cfg transport.Config, o Options) *placer {
+	return &placer{New(cfg, o), p, tb}
 }
 
 func (p placement) opener(o Options) transporttest.Open {
-	return func(_ testing.TB, cfg transport.Config) transport.Transport { return p.open(cfg, o) }
+	return func(tb testing.TB, cfg transport.Config) transport.Transport { return p.open(tb, cfg, o) }
 }
 
-func (p *placer) place() (*chip, error) {
+func (p *placer) place() (transporttest.Slots, error) {
 	l := p.cfg.Limits
-	c, err := p.in.chip(l.Slots * l.SlotBytes)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	p.chips = append(p.chips, c)
-	p.mu.Unlock()
-	_, err = p.Register(c.Memory)
-	return c, err
+	m := p.in(p.tb, max(pages(l.Slots*l.SlotBytes), page))
+	_, err := p.Register(m.Memory)
+	return m, err
+}
+
+// see is the host's view of a part of a connection's memory.
+func see(m transporttest.Slots, r mem.Region) mem.Region {
+	return mem.Host(m.View[r.Ptr()-m.Ptr():][:r.Len()])
 }
 
 func (p *placer) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
-	c, err := p.place()
+	m, err := p.place()
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.DialPlaced(peer, addr, c.Region)
+	s, err := p.DialPlaced(peer, addr, m.Region)
 	if err != nil {
 		return nil, err
 	}
-	return &placedSend{s.(*sendConn), c}, nil
+	return &placedSend{s.(*sendConn), m}, nil
 }
 
 func (p *placer) Accept(peer transport.Info) (transport.RecvConn, error) {
-	c, err := p.place()
+	m, err := p.place()
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.AcceptPlaced(peer, c.Region)
+	r, err := p.AcceptPlaced(peer, m.Region)
 	if err != nil {
 		return nil, err
 	}
-	return &placedRecv{r.(*recvConn), c}, nil
-}
-
-func (p *placer) Close() error {
-	err := p.Transport.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.chips {
-		err = errors.Join(err, c.free())
-	}
-	p.chips = nil
-	return err
+	return &placedRecv{r.(*recvConn), m}, nil
 }
 
 // A placedSend is used as other connections are: Reserve waits until the slot may be filled.
 type placedSend struct {
 	*sendConn
-	chip *chip
+	memory transporttest.Slots
 }
 
 func (s *placedSend) Reserve(n int) (mem.Region, error) {
@@ -154,7 +89,7 @@ func (s *placedSend) Reserve(n int) (mem.Region, error) {
 			return r, err
 		}
 		if s.sendConn.Free() > 0 { // or the connection has ended: Publish returns the reason
-			return s.chip.see(r), nil
+			return see(s.memory, r), nil
 		}
 		sleep, err := w.Pause()
 		if err != nil {
@@ -176,7 +111,7 @@ func (s *placedSend) Free() int {
 
 type placedRecv struct {
 	*recvConn
-	chip *chip
+	memory transporttest.Slots
 }
 
 func (r *placedRecv) Next() (mem.Region, transport.Stamp, error) {
@@ -184,7 +119,7 @@ func (r *placedRecv) Next() (mem.Region, transport.Stamp, error) {
 	if err != nil {
 		return b, stamp, err
 	}
-	return r.chip.see(b), stamp, nil
+	return see(r.memory, b), stamp, nil
 }
 
 func TestPlaced(t *testing.T) {

@@ -432,7 +432,7 @@ func FuzzHeader(f *testing.F) {
 // Close ends a Dial that is under way.
 func TestCloseEndsDial(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	m := conntest.Ranks(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
+	m := conntest.Ranks(t, 1, few, func(cfg transport.Config) *Transport { return New(cfg, Options{Verbs: f}) })[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
@@ -448,7 +448,7 @@ func TestCloseEndsDial(t *testing.T) {
 // A dialler whose hello is a refusal, which only listeners send, is dropped.
 func TestRefusalOfDialler(t *testing.T) {
 	f := rdma.NewFabric(t, "fx0")
-	m := conntest.Ranks(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
+	m := conntest.Ranks(t, 1, few, func(cfg transport.Config) *Transport { return New(cfg, Options{Verbs: f}) })[0]
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
@@ -456,6 +456,6 @@ func TestRefusalOfDialler(t *testing.T) {
 		_ = writeHello(a, &hello{Refused: "no"})
 		_, _ = io.Copy(io.Discard, a)
 	}()
-	err := m.Transport.(*Transport).adopt(5, b)
+	err := m.Transport.adopt(5, b)
 	require.ErrorContains(t, err, "no")
 }

@@ -144,31 +144,16 @@ func CheckCalls(c *ringo.Comm, calls []ringo.Call) error {
 		}
 		host := call
 		host.In, host.Out = mem.Host(give), mem.Host(want)
-		if err := c.Do(&host); err != nil {
-			return err
-		}
 		from, err := d.Alloc(max(1, len(give)))
-		if err != nil {
-			return err
-		}
-		to, err := d.Alloc(max(1, len(got)))
-		if err != nil {
+		to, err2 := d.Alloc(max(1, len(got)))
+		if err = errors.Join(c.Do(&host), err, err2); err != nil {
 			return err
 		}
 		call.In, call.Out = from.Slice(0, len(give)), to.Slice(0, len(got))
-		if err := d.Write(call.In, give); err != nil {
+		if err := errors.Join(d.Write(call.In, give), d.Write(to, bytes.Repeat([]byte{0xee}, max(1, len(got))))); err != nil {
 			return err
 		}
-		if err := d.Write(to, bytes.Repeat([]byte{0xee}, max(1, len(got)))); err != nil {
-			return err
-		}
-		if err := c.Do(&call); err != nil {
-			return err
-		}
-		if err := c.Synchronize(call.Stream); err != nil {
-			return err
-		}
-		if err := d.Read(got, call.Out); err != nil {
+		if err := errors.Join(c.Do(&call), c.Synchronize(call.Stream), d.Read(got, call.Out)); err != nil {
 			return err
 		}
 		if !bytes.Equal(got, want) && !(call.Kind == ringo.KindReduce && c.Rank() != call.Root) {

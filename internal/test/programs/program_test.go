@@ -2,8 +2,9 @@
 // it prints as text, is read back from it, and is made smaller when it fails.
 //
 // TestPrograms has programs of streams and graphs on emulated or real GPUs, and compares every byte with a model on the
-// host; TestScenes has one program for each thing that they are made of. TestKills has programs with Kills, whose ranks end at any point: goroutines or processes, on host memory or
-// emulated GPUs. TestMatrix has the ends of a rank one by one, in Go and in C.
+// host; TestScenes has one program for each thing that they are made of. TestKills has programs with Kills, whose ranks
+// end at any point: goroutines or processes, on host memory or emulated GPUs. TestMatrix has the ends of a rank one by
+// one, in Go and in C.
 //
 // The trap: steps of a program name communicators, graphs and streams by number, and only some orders of steps make
 // sense. Type world knows which; Repair drops the other steps.

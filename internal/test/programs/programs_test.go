@@ -85,8 +85,8 @@ func TestKills(t *testing.T) {
 	hunt(t, l, bounds{programs: n}, 21)
 }
 
-// TestLetters: messages in one order for all ranks, which every rank cuts into groups as it likes, all arrive over every
-// transport: the first one that has not arrived is in a group under way at both of its ends.
+// TestLetters: messages in one order for all ranks, which every rank cuts into groups as it likes, all arrive over
+// every transport: the first one that has not arrived is in a group under way at both of its ends.
 func TestLetters(t *testing.T) {
 	c := new(crew)
 	defer c.end()

@@ -16,7 +16,6 @@ import (
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // TestDeviceDirect: small operations take direct kernels, which need no program,
@@ -25,7 +24,6 @@ func TestDeviceDirect(t *testing.T) {
 	tier.Long(t)
 	const n, count = 3, 70
 	list := gputest.GPUs(t, n, gputest.NVLink(), gputest.Unchecked(n))
-	host := commtest.Local(t, n, ringo.Config{})
 	by, byAlgo := new(commtest.Algos), map[string][]*ringo.Comm{}
 	for _, test := range []struct {
 		algo    string
@@ -55,32 +53,13 @@ func TestDeviceDirect(t *testing.T) {
 			byAlgo[test.algo] = commtest.OnDevices(t, list, ringo.Config{Algo: test.algo, Observer: by})
 		}
 		t.Run(fmt.Sprintf("%v/%s", test.kind, test.algo), func(t *testing.T) {
+			room := commtest.Arenas(t, byAlgo[test.algo], 4*n*count)
 			comms := byAlgo[test.algo]
-			calls := make([]ringo.Call, n)
-			var in, out []mem.Region
-			for r, d := range list {
-				x := make([]float32, n*count)
-				for i := range x {
-					x[i] = float32(i%17 + r)
-				}
-				in, out = append(in, commtest.Alloc(t, d, commtest.Floats(x))),
-					append(out, commtest.Alloc(t, d, make([]byte, 4*n*count)))
-				calls[r] = ringo.Call{Kind: test.kind, In: mem.Of(x), Out: mem.Of(make([]float32, n*count)), Count: count,
-					Type: ringo.Float32, Op: ringo.Sum, Root: 1}
+			for i := range 3 {
+				commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: test.kind, Count: count, Type: ringo.Float32, Op: ringo.Sum,
+					Root: 1}, false, i)
 			}
-			commtest.NoErrors(t, commtest.Each(host, func(c *ringo.Comm) error { return c.Do(&calls[c.Rank()]) }))
-			for range 3 {
-				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-					call := calls[c.Rank()]
-					call.In, call.Out = in[c.Rank()], out[c.Rank()]
-					return c.Do(&call)
-				}))
-			}
-			for r, c := range comms {
-				require.NoError(t, c.Synchronize(0))
-				got := make([]byte, 4*n*count)
-				require.NoError(t, list[r].Read(got, out[r]))
-				require.Equal(t, calls[r].Out.Bytes(), got)
+			for r := range comms {
 				require.Equal(t, test.named.String(), by.Last(r))
 			}
 			ch, err := ringo.ExplainDevice(test.kind, n, 0, 4*count, 1, ringo.GPUs{}, ringo.Config{Algo: test.algo})

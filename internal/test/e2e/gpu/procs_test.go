@@ -16,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // A process that is killed while it opens its communicator or afterwards ends the
@@ -71,13 +72,8 @@ func TestDeviceKilled(t *testing.T) {
 	}
 }
 
-// gpuLoop works until a peer dies.
-func gpuLoop(c *ringo.Comm) int {
-	d := c.Device()
-	x, err := d.Alloc(40000)
-	if err == nil {
-		err = d.Write(x, make([]byte, x.Len()))
-	}
+// average works in x until it fails.
+func average(c *ringo.Comm, x mem.Region) (err error) {
 	for err == nil {
 		for i := 0; i < 3 && err == nil; i++ {
 			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 10000, Type: ringo.Float32, Op: ringo.Avg})
@@ -85,6 +81,19 @@ func gpuLoop(c *ringo.Comm) int {
 		if err == nil {
 			err = c.Synchronize(0)
 		}
+	}
+	return err
+}
+
+// gpuLoop works until a peer dies.
+func gpuLoop(c *ringo.Comm) int {
+	d := c.Device()
+	x, err := d.Alloc(40000)
+	if err == nil {
+		err = d.Write(x, make([]byte, x.Len()))
+	}
+	if err == nil {
+		err = average(c, x)
 	}
 	fmt.Println("error:", err)
 	if err := d.Free(x); err != nil {

@@ -119,13 +119,8 @@ func windowLoop(c *ringo.Comm) int {
 		}
 	}
 	fmt.Println("ready")
-	for err == nil {
-		for i := 0; i < 3 && err == nil; i++ {
-			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 10000, Type: ringo.Float32, Op: ringo.Avg})
-		}
-		if err == nil {
-			err = c.Synchronize(0)
-		}
+	if err == nil {
+		err = average(c, x)
 	}
 	fmt.Println("error:", err)
 	if w != nil {

@@ -60,7 +60,8 @@ func TestNoAllocations(t *testing.T) {
 func TestObservedCallsAllocateNothing(t *testing.T) {
 	calls := []*ringo.Call{ringo.AllReduceOf(make([]float32, 2), ringo.Sum),
 		ringo.AllReduceOf(make([]float32, 2), ringo.Sum)}
-	for name, o := range map[string]trace.Observer{"recorder": trace.NewRecorder(0, 0), "labels": trace.Labels(t.Context())} {
+	for name, o := range map[string]trace.Observer{"recorder": trace.NewRecorder(0, 0),
+		"labels": trace.Labels(t.Context())} {
 		allocateNothing(t, ringo.Config{Observer: o}, name, func(c *ringo.Comm) error { return c.Do(calls[c.Rank()]) })
 	}
 }
