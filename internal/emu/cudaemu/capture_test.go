@@ -85,3 +85,33 @@ func elsewhere(e *env, f func() error) error {
 	}()
 	return <-result
 }
+
+// TestLostCapture ends captures such that nothing is left of them to be ended.
+func TestLostCapture(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	s, other, ev := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking), e.event(cuda.EventDisableTiming)
+	begin := func(s cuda.Stream) {
+		e.ok(e.StreamBeginCapture(s, cuda.CaptureThreadLocal))
+		e.ok(e.EventRecord(ev, s))
+		e.ok(e.StreamWaitEvent(other, ev, 0))
+	}
+	isOver := func() {
+		require.Equal(t, cuda.CaptureNone, must.Get(e.StreamIsCapturing(other)))
+		e.is(must.Err(e.EventQuery(ev)), cuda.ErrInvalidValue)
+	}
+
+	begin(s)
+	e.is(elsewhere(e, func() error { _, err := e.StreamEndCapture(s); return err }), cuda.ErrStreamCaptureWrongThread)
+	e.is(must.Err(e.StreamEndCapture(s)), cuda.ErrIllegalState)
+	isOver()
+
+	gone := must.Get(e.StreamCreate(cuda.StreamNonBlocking, 0))
+	begin(gone)
+	e.ok(e.StreamDestroy(gone))
+	isOver()
+	e.is(e.StreamWaitEvent(s, ev, 0), cuda.ErrInvalidValue)
+	e.ok(e.EventRecord(ev, s))
+	e.ok(e.StreamWaitEvent(other, ev, 0))
+	e.ok(e.EventSynchronize(ev))
+	e.is(e.EventRecordWithFlags(ev, s, 1), cuda.ErrIllegalState) // external, and no graph to be in
+}
