@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -17,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/goroutine"
+	"github.com/ringo-go/ringo/internal/process"
 	"github.com/ringo-go/ringo/internal/setting"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
@@ -212,6 +212,7 @@ type Config struct {
 	aides  *goroutine.Set     // in the Log's handler; see life.Turn
 	plan   *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
 	made   lineage            // of other communicators
+	in     *process.Process   // that has what communicators share; nil: that of the context, else the default
 }
 
 // Defaults of Config.
@@ -265,13 +266,9 @@ func (c *Config) check() (err error) {
 	return nil
 }
 
-// writable are the folders that this process has written to. One that fills up later keeps no communicator from
-// opening.
-var writable sync.Map
-
 // checkHistory tries what is needed only when all is lost.
 func (c *Config) checkHistory() error {
-	if _, tried := writable.Load(c.History); tried || c.History == "" {
+	if _, tried := sharedBy.In(c.in).writable.Load(c.History); tried || c.History == "" {
 		return nil
 	}
 	err := os.Mkdir(c.History, 0o755) // only the folder itself: a mistyped path must not become folders
@@ -289,7 +286,7 @@ func (c *Config) checkHistory() error {
 	if err != nil {
 		return fmt.Errorf("%w: History (RINGO_HISTORY): want a folder that can be written: %w", ErrInvalid, err)
 	}
-	writable.Store(c.History, true)
+	sharedBy.In(c.in).writable.Store(c.History, true)
 	return nil
 }
 

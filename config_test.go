@@ -147,7 +147,7 @@ func TestConfigHistory(t *testing.T) {
 	for range 2 { // whether it is there or not
 		_, err = Config{}.fill(environment("RINGO_HISTORY=" + dir))
 		require.NoError(t, err)
-		writable.Delete(dir)
+		sharedBy.In(nil).writable.Delete(dir)
 	}
 	_, err = Config{}.fill(environment("RINGO_HISTORY=" + dir))
 	require.NoError(t, err)
@@ -384,7 +384,7 @@ func TestVariablesOfNCCL(t *testing.T) {
 		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=FOO", func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
 			map[string]bool{"INIT": true, "BOOTSTRAP": true, "ENV": true}, `NCCL_DEBUG_SUBSYS="FOO"`},
 	} {
-		told.Clear()
+		sharedBy.In(nil).told.Clear()
 		log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 		require.NoError(t, err)
 		env := strings.Fields(test.env)

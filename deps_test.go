@@ -77,7 +77,8 @@ var floors = map[string]string{
 		"transport transport/p2p transport/bridge",
 	"core/request":   "core/call core/choice core/life engine kernels sched trace transport",
 	"core/rankorder": "core/call core/choice core/request engine kernels mem",
-	"core/hostcomm":  "core/call core/choice core/life core/paths core/rankorder core/request engine kernels mem sched transport",
+	"core/hostcomm": "core/call core/choice core/life core/paths core/rankorder core/request engine kernels mem sched " +
+		"transport",
 	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap " +
 		"engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
@@ -147,11 +148,12 @@ var floors = map[string]string{
 		"internal/test/transcript kernels mem sched trace",
 	"internal/test/conntest": "fifo internal/test/payload transport",
 	"internal/test/ctest":    "cmd/libnccl/kit internal/test/need internal/test/tier",
-	"internal/test/cudatest": "internal/cuda",
+	"internal/test/cudatest": "internal/cuda internal/test/must",
 	"internal/test/hangs":    "",
 	"internal/test/gpucommtest": ". gpu internal/emu/cudaemu internal/emu/weakmem internal/test/commtest " +
 		"internal/test/gputest internal/test/need internal/test/tier",
 	"internal/test/gputest":   "gpu internal/cuda internal/emu/cudaemu internal/test/need internal/test/tier",
+	"internal/test/must":      "",
 	"internal/test/rdma":      "internal/dl internal/ibverbs mem",
 	"internal/test/schedtest": "sched",
 	"internal/test/walked":    ". gpu gpu/emu",

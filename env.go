@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/internal/goroutine"
+	"github.com/ringo-go/ringo/internal/process"
 	"github.com/ringo-go/ringo/internal/setting"
 )
 
@@ -25,8 +26,16 @@ type variables struct {
 	threads, each            int              // NCCL's numbers of socket threads, and of sockets for each
 }
 
-// told has the oddities of the environment that this process has logged, so that each is logged once.
-var told sync.Map
+// shared is what all communicators of a process share, whatever their Config.
+type shared struct {
+	told     sync.Map // the oddities of the environment that were logged: each is logged once
+	writable sync.Map // folders that were written to: one that fills up later keeps no communicator from opening
+
+	mu   sync.Mutex
+	logs map[string]*os.File // guarded by mu; open files of logs by name: a log outlives its communicator
+}
+
+var sharedBy = process.NewRegistry(func() *shared { return &shared{logs: map[string]*os.File{}} })
 
 // FromEnv completes a Config as opening a communicator does: from the
 // environment, then from the defaults. The error says which variable is wrong.
@@ -45,7 +54,7 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 		return c, fmt.Errorf("%w: %w", ErrInvalid, e.Err)
 	}
 	for _, text := range e.Odd {
-		if _, said := told.LoadOrStore(text, true); !said {
+		if _, said := sharedBy.In(c.in).told.LoadOrStore(text, true); !said {
 			c.Log.Warn(text, "subsys", "ENV")
 		}
 	}
@@ -200,7 +209,7 @@ func (c *Config) read(e *variables) {
 	if c.aides == nil {
 		c.aides = new(goroutine.Set)
 	}
-	c.Log = debugLog(c.Log, e, c.aides)
+	c.Log = sharedBy.In(c.in).debugLog(c.Log, e, c.aides)
 }
 
 // streams is how many sockets NCCL's threads would have together; 0 if NCCL's variables are not set.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/internal/goroutine"
@@ -19,7 +18,7 @@ import (
 // debugLog returns the given log if there is one, else a log to standard error or a file. Its level and filter are
 // those of RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE, or of their NCCL_ names. Who is in the given log's
 // handler is one of the aides.
-func debugLog(given *slog.Logger, e *variables, aides *goroutine.Set) *slog.Logger {
+func (p *shared) debugLog(given *slog.Logger, e *variables, aides *goroutine.Set) *slog.Logger {
 	if given != nil {
 		switch h := given.Handler().(type) {
 		case *subsysHandler, *aideHandler: // this Config was filled before
@@ -51,7 +50,7 @@ func debugLog(given *slog.Logger, e *variables, aides *goroutine.Set) *slog.Logg
 	}
 	var out io.Writer = os.Stderr
 	if file := e.file.Value; file != "" {
-		if f, err := openDebug(debugFile(file)); err == nil {
+		if f, err := p.openDebug(debugFile(file)); err == nil {
 			out = f
 		} else {
 			e.Wrong(e.file.Name, file, fmt.Sprintf("a file that can be written (%v)", err))
@@ -83,22 +82,16 @@ func (h *aideHandler) WithGroup(name string) slog.Handler {
 	return &aideHandler{h.Handler.WithGroup(name), h.aides}
 }
 
-// debugFiles are the open files of logs by their names. They stay open: a log outlives its communicator.
-var debugFiles = struct {
-	sync.Mutex
-	open map[string]*os.File
-}{open: map[string]*os.File{}}
-
 // openDebug opens a file once for all communicators of the process.
-func openDebug(name string) (*os.File, error) {
-	debugFiles.Lock()
-	defer debugFiles.Unlock()
-	if f := debugFiles.open[name]; f != nil {
+func (p *shared) openDebug(name string) (*os.File, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.logs[name]; f != nil {
 		return f, nil
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err == nil {
-		debugFiles.open[name] = f
+		p.logs[name] = f
 	}
 	return f, err
 }

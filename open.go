@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/internal/built"
 	"github.com/ringo-go/ringo/internal/plain"
+	"github.com/ringo-go/ringo/internal/process"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/transport"
@@ -67,6 +69,7 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 				"or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
 	}
 	cfg.Rank, cfg.Size = spec.Rank, spec.Size
+	cfg.in = cmp.Or(cfg.in, process.Of(ctx))
 	if cfg, err = cfg.fill(os.Getenv); err != nil {
 		return nil, openError(cfg, err)
 	}
@@ -91,6 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Comm, error) { return openIn(ctx, c
 
 // openIn is Open, but the ranks have to meet before the context meets ends.
 func openIn(ctx, meets context.Context, cfg Config) (*Comm, error) {
+	cfg.in = cmp.Or(cfg.in, process.Of(ctx))
 	cfg, err := cfg.fill(os.Getenv)
 	if err != nil {
 		return nil, openError(cfg, err)
@@ -384,7 +388,7 @@ func (c *Comm) connect(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if c.quota, err = gpupaths.Take(&me, c.cfg.Device, string(c.group.Key()), c.cfg.choice().Budget); err != nil {
+		if c.quota, err = gpupaths.Take(c.cfg.in, &me, c.cfg.Device, string(c.group.Key()), c.cfg.choice().Budget); err != nil {
 			return err
 		}
 	}
@@ -431,7 +435,7 @@ func (c *Comm) connect(ctx context.Context) error {
 		Device: c.cfg.Device, Quota: c.quota, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
 		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes,
-		Lock: c.lock, InTurn: c.inTurn, Log: c.log,
+		Lock: c.lock, InTurn: c.inTurn, Process: c.cfg.in, Log: c.log,
 	})
 	if !c.onGPU() {
 		c.quota.GiveBack()

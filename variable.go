@@ -6,7 +6,7 @@ import "github.com/ringo-go/ringo/mem"
 // others. counts[r] is the number of elements of rank r, and the same on all ranks. It is carried out as an
 // AlltoAllv in which all but root receive nothing.
 func GathervOf[T Element](out, in []T, counts []int, root int) *Call {
-	c := gatherv(out, in, counts, root)
+	c := counted(KindGatherv, out, counts, in, nil, RedOp{}, root)
 	return &c
 }
 
@@ -14,19 +14,14 @@ func GathervOf[T Element](out, in []T, counts []int, root int) *Call {
 // others. counts[r] is the number of elements of rank r, and the same on all ranks. It is an AlltoAllv in which all
 // but root receive nothing.
 func Gatherv[T Element](c *Comm, out, in []T, counts []int, root int) error {
-	call := gatherv(out, in, counts, root)
-	return c.Do(&call)
-}
-
-func gatherv[T Element](out, in []T, counts []int, root int) Call {
-	return Call{Kind: KindGatherv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), OutCounts: counts, Root: root}
+	return c.Do(GathervOf(out, in, counts, root))
 }
 
 // ScattervOf gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil
 // on the others. counts[r] is the number of elements of rank r, and the same on all ranks. It is carried out as an
 // AlltoAllv in which all but root send nothing.
 func ScattervOf[T Element](out, in []T, counts []int, root int) *Call {
-	c := scatterv(out, in, counts, root)
+	c := counted(KindScatterv, out, nil, in, counts, RedOp{}, root)
 	return &c
 }
 
@@ -34,12 +29,7 @@ func ScattervOf[T Element](out, in []T, counts []int, root int) *Call {
 // on the others. counts[r] is the number of elements of rank r, and the same on all ranks. It is an AlltoAllv in
 // which all but root send nothing.
 func Scatterv[T Element](c *Comm, out, in []T, counts []int, root int) error {
-	call := scatterv(out, in, counts, root)
-	return c.Do(&call)
-}
-
-func scatterv[T Element](out, in []T, counts []int, root int) Call {
-	return Call{Kind: KindScatterv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: counts, Root: root}
+	return c.Do(ScattervOf(out, in, counts, root))
 }
 
 // ReduceScattervOf reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which may be
@@ -47,7 +37,7 @@ func scatterv[T Element](out, in []T, counts []int, root int) Call {
 // AlltoAllv and each rank combines its own, in order of rank: a rank receives Size times its share, in memory that
 // the communicator keeps.
 func ReduceScattervOf[T Element](out, in []T, counts []int, op RedOp) *Call {
-	c := reduceScatterv(out, in, counts, op)
+	c := counted(KindReduceScatterv, out, nil, in, counts, op, 0)
 	return &c
 }
 
@@ -56,12 +46,7 @@ func ReduceScattervOf[T Element](out, in []T, counts []int, op RedOp) *Call {
 // AlltoAllv and each rank combines its own, in order of rank: a rank receives Size times its share, in memory that
 // the communicator keeps.
 func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) error {
-	call := reduceScatterv(out, in, counts, op)
-	return c.Do(&call)
-}
-
-func reduceScatterv[T Element](out, in []T, counts []int, op RedOp) Call {
-	return Call{Kind: KindReduceScatterv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: counts, Op: op}
+	return c.Do(ReduceScattervOf(out, in, counts, op))
 }
 
 // ScanOf leaves in data [k] of each rank what the ranks up to it have contributed: rank 0's stays, the last rank has
@@ -76,16 +61,17 @@ func Scan[T Element](c *Comm, data []T, op RedOp) error { return ScanTo(c, data,
 
 // ScanToOf is ScanOf of in [k] whose result is in out [k].
 func ScanToOf[T Element](out, in []T, op RedOp) *Call {
-	c := scan(out, in, op)
+	c := sameCounts(KindScan, out, in, len(in), op, 0, 0)
 	return &c
 }
 
 // ScanTo is Scan of in [k] whose result is in out [k].
 func ScanTo[T Element](c *Comm, out, in []T, op RedOp) error {
-	call := scan(out, in, op)
-	return c.Do(&call)
+	return c.Do(ScanToOf(out, in, op))
 }
 
-func scan[T Element](out, in []T, op RedOp) Call {
-	return Call{Kind: KindScan, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op, Exact: true}
+// counted is sameCounts for a call whose counts differ by rank.
+func counted[T Element](kind Kind, out []T, outCounts []int, in []T, inCounts []int, op RedOp, root int) Call {
+	return Call{Kind: kind, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts,
+		OutCounts: outCounts, Op: op, Root: root}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // A Deviation is how far the results of a reduction of floats are from the exact
@@ -166,8 +165,7 @@ func (c *control) deviation(s *spread) (*Deviation, error) {
 		return nil, err
 	}
 	most := []float64{s.max}
-	if err := c.comm.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: mem.Of(most), Out: mem.Of(most), Count: 1,
-		Type: ringo.Float64, Op: ringo.Max}); err != nil {
+	if err := ringo.AllReduce(c.comm, most, ringo.Max); err != nil {
 		return nil, err
 	}
 	return &Deviation{Max: most[0], RMS: math.Sqrt(squares / max(count, 1))}, nil

@@ -45,22 +45,22 @@ func (c *Config) Register(fs *flag.FlagSet) {
 		"r `ROOT` root of broadcast, reduce, gather, scatter; -1: every rank in turn (default 0)", "root")
 	cli.Int(fs, &c.Graph, 0, maxGraph, fmt.Sprintf("1 to %d operations in a graph, or 0 for none", maxGraph),
 		"G `N` GPUs: replay a graph of N operations", "cudagraph")
-	fs.BoolVar(&c.Beside, "beside", false, "GPUs: -n collectives (default 20) on one stream, and beside them, on another, "+
-		"kernels that fill all multiprocessors. Columns: collectives alone, computing alone, both, the ideal (the longer of "+
-		"the two), their sum, both in units of the ideal, how much slower computing and collectives were. Peer nccl has the "+
-		"same computing. -reps rounds in turn (default 9), medians count")
+	fs.BoolVar(&c.Beside, "beside", false, "GPUs: -n collectives (default 20) on one stream, and beside them, on "+
+		"another, kernels that fill all multiprocessors. Columns: collectives alone, computing alone, both, the ideal "+
+		"(the longer of the two), their sum, both in units of the ideal, how much slower computing and collectives "+
+		"were. Peer nccl has the same computing. -reps rounds in turn (default 9), medians count")
 	cli.Duration(fs, &c.BesideTime, 0, "beside-time `D` of computing (default: as long as the collectives take)")
-	cli.Duration(fs, &c.BesideProduct, 0, "beside-product `D` the computing is products of matrices that take so long, up "+
-		"to 10ms, by cuBLASLt where there is one")
+	cli.Duration(fs, &c.BesideProduct, 0, "beside-product `D` the computing is products of matrices that take so "+
+		"long, up to 10ms, by cuBLASLt where there is one")
 	text(&c.CUBLAS, "cublas", "`FILE` cuBLASLt, for products")
-	yesNo(fs, &c.Registered, "R `0|1` GPUs: register the buffers, so that ranks read and write each other's where they can "+
-		"(default 0); with peer nccl there too", "local_register")
+	yesNo(fs, &c.Registered, "R `0|1` GPUs: register the buffers, so that ranks read and write each other's where "+
+		"they can (default 0); with peer nccl there too", "local_register")
 	cli.Var(fs, c.setTypes, func() string { return "" }, "d `TYPE,...` int8 uint8 int32 uint32 int64 uint64 float16 "+
 		"bfloat16 float32 float64 float8e4m3 float8e5m2, or all (default float32)", "datatype")
 	cli.Var(fs, c.setOps, func() string { return "" }, "o `OP,...` sum prod max min avg bitand bitor bitxor "+
 		"premulsum(NUMBER), or all (default sum)", "op")
-	size(&c.Row, "row `SIZE` allreduce, reducescatter: a residual, an RMSNorm and a weight follow, of rows of SIZE bytes, "+
-		"in the same call (default: none)")
+	size(&c.Row, "row `SIZE` allreduce, reducescatter: a residual, an RMSNorm and a weight follow, of rows of SIZE "+
+		"bytes, in the same call (default: none)")
 	yesNo(fs, &c.Check, "c `0|1` verify every element (default 1)", "check")
 	fs.BoolVar(&c.Error, "error", false, "compare sums of random floats with the exact ones: greatest and "+
 		"root-mean-square error, in units in the last place")
@@ -73,8 +73,8 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	cli.Word(fs, &c.Algo, "algorithm", ringo.Algorithms(),
 		"algo `A` auto, ring, tree, oneshot, twoshot, doubling, halving, ...")
 	cli.Duration(fs, &c.Timeout, cli.Moment, "timeout `D` of one operation (default 2m)")
-	cli.Var(fs, c.setPeers, func() string { return strings.Join(c.Peers, ",") }, "peer `P,...` openmpi, mpich, gloo or, on "+
-		"GPUs, nccl: measure these beside ours; on the same sizes, in turn with ours. Columns: their time, and how many "+
+	cli.Var(fs, c.setPeers, func() string { return strings.Join(c.Peers, ",") }, "peer `P,...` openmpi, mpich, gloo or, "+
+		"on GPUs, nccl: measure these beside ours; on the same sizes, in turn with ours. Columns: their time, and how many "+
 		"times ours it is")
 	text(&c.NCCL, "nccl", "`FILE` the library of peer nccl (default libnccl.so.2)")
 	fs.BoolVar(&c.Unchecked, "unchecked", false, "emu: faster, without looking for races")

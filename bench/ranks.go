@@ -8,7 +8,6 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // OpenMany opens a communicator that has g ranks for each rank of world: the
@@ -24,9 +23,7 @@ func OpenMany(ctx context.Context, world *ringo.Comm, g int, o ringo.Config, m *
 		}
 		id = made
 	}
-	whole := mem.Of(id[:])
-	if err := world.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id),
-		Type: ringo.Uint8}); err != nil {
+	if err := ringo.Broadcast(world, id[:], 0); err != nil {
 		return nil, err
 	}
 	comms, errs := make([]*ringo.Comm, g), make([]error, g)

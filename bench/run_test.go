@@ -15,9 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/stretchr/testify/require"
 )
 
 // TestMain lets the test binary be the program that Run starts: itself with "bench".
@@ -78,7 +79,8 @@ func TestRuns(t *testing.T) {
 		{"one", "all -np 1 -b 0 -e 64K -f 64", nil, "sendrecv", nil},
 
 		{"registered, one process", gpus + "-g 3 -algo window -r 1 -G 2", tier.Long, "memory registered", registered(true)},
-		{"registered, two processes", gpus + "-np 2 -g 2 -algo window -r 3", tier.Heavy, "memory registered", registered(true)},
+		{"registered, two processes", gpus + "-np 2 -g 2 -algo window -r 3", tier.Heavy, "memory registered",
+			registered(true)},
 		{"registered, copy engines", gpus + "-np 2 -g 2 -algo copies", tier.Heavy, "memory registered", registered(true)},
 		{"registered, out of reach", gpus + "-g 2 -algo window -transport shm", tier.Long,
 			"memory not registered: ranks 0 and 1 do not reach each other's memory", registered(false)},
@@ -249,4 +251,20 @@ func TestRunThatCannotOpen(t *testing.T) {
 	require.NoError(t, err)
 	cfg.Stdout, cfg.Stderr = io.Discard, io.Discard
 	require.ErrorContains(t, Run(t.Context(), cfg), `RINGO_SLOT_BYTES="many"`)
+}
+
+// TestChosen: the report names the algorithms, the sizes that they are chosen to, and the plan that chose them.
+func TestChosen(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "my.plan")
+	require.NoError(t, os.WriteFile(plan,
+		[]byte("ringo plan 1\nallreduce 2 any 64 twoshot\nallreduce 2 any all oneshot\nallgather 2 any all ring\n"), 0o644))
+	t.Setenv("RINGO_PLAN", plan)
+	report, out := measureHere(t, "allreduce", "allgather", "sendrecv", "-device", "emu", "-g", "2", "-b", "8", "-e", "1K",
+		"-f", "8", "-unchecked", "-d", "int8,float32")
+	for _, want := range []string{"allreduce by twoshot to 64, oneshot (" + plan + ")", "allgather by ring (" + plan +
+		")"} {
+		require.Contains(t, report.Notes, want)
+		require.Contains(t, out, "# "+want+"\n")
+	}
+	require.NotContains(t, out, "sendrecv by")
 }

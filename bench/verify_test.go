@@ -76,18 +76,6 @@ func TestBufferFences(t *testing.T) {
 	require.Equal(t, int64(2), b.trespassed(40))
 }
 
-func BenchmarkVerify(b *testing.B) {
-	want := patternOf(period, 4)
-	got := make([]byte, 64<<20)
-	want.fill(got, 0)
-	b.SetBytes(int64(len(got)))
-	for b.Loop() {
-		if want.wrong(got, 0) != 0 {
-			b.Fatal("wrong")
-		}
-	}
-}
-
 // A part has a length in its own buffer alone.
 func TestLengthOfParts(t *testing.T) {
 	a, b := newBuffer(100), newBuffer(100)

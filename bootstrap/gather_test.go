@@ -60,6 +60,7 @@ func TestWithdraw(t *testing.T) {
 					require.ErrorAs(t, err, &w, "rank %d", r)
 					require.Equal(t, 2, w.Rank)
 					require.Equal(t, tt.reason, w.Reason)
+					require.Regexp(t, "^all-gather: rank 2 gave up when rank .*3 had not come: "+tt.reason, err.Error())
 					require.Contains(t, w.Missing, 3)
 					require.Equal(t, r == 2, w.Err != nil)
 				}

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap/rendezvous"
-	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // joinAll makes a group of n ranks over loopback, joining in random order.
@@ -149,27 +148,6 @@ func TestAllGatherLarge(t *testing.T) {
 	})
 }
 
-func TestAllGatherCancelled(t *testing.T) {
-	forKinds(t, 2, func(t *testing.T, groups []Group) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		_, err := groups[0].AllGather(ctx, nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, "all-gather: rank 0 gave up when rank 1 had not come: context deadline exceeded")
-
-		_, err = groups[1].AllGather(t.Context(), nil) // meets the call that was given up
-		var w *WithdrawnError
-		require.ErrorAs(t, err, &w)
-		require.Equal(t, &WithdrawnError{Rank: 0, Missing: []int{1}, Reason: "context deadline exceeded"}, w)
-		require.False(t, errors.Is(err, context.DeadlineExceeded), "its own context is well")
-		each(groups, func(g Group) {
-			if _, err := g.AllGather(t.Context(), nil); err != nil {
-				t.Error(err)
-			}
-		})
-	})
-}
-
 func TestDeath(t *testing.T) {
 	forKinds(t, 4, func(t *testing.T, groups []Group) {
 		waiting := make(chan error, 1)
@@ -228,40 +206,6 @@ func TestLeave(t *testing.T) {
 		Drop(groups[3])
 		require.Equal(t, 3, awaitFailure(t, groups[0]).Rank)
 	})
-}
-
-// Whenever a rank dies, all others learn of the death, whatever they do.
-func TestDeathAtRandom(t *testing.T) {
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			for range tier.Count(10, 40) {
-				n := 2 + rand.IntN(7)
-				groups := k.make(t, n)
-				victim := rand.IntN(n)
-				after := time.Duration(rand.IntN(1000)) * time.Microsecond
-				each(groups, func(g Group) {
-					if g.Rank() == victim {
-						time.Sleep(after)
-						Drop(g)
-						return
-					}
-					for {
-						_, err := g.AllGather(t.Context(), []byte("x"))
-						if err == nil {
-							continue
-						}
-						var f *Failure
-						if !errors.As(err, &f) || f.Rank != victim || !f.Died {
-							t.Errorf("rank %d of %d, victim %d: %v", g.Rank(), n, victim, err)
-						}
-						g.Fail("because of it")
-						return
-					}
-				})
-				closeAll(t, groups)
-			}
-		})
-	}
 }
 
 // Ranks in the hub's process need neither connections nor goroutines when the listener is closed.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // Ranks of one machine share results. In a large group the hub sends the result of an AllGather to the
@@ -47,11 +48,13 @@ type head struct {
 	ended  bool
 }
 
-// localHeads are the heads of this process.
-var localHeads = struct {
+// A headTable has the heads of a process, by headName.
+type headTable struct {
 	sync.Mutex
-	m map[string]*head // by headName
-}{m: map[string]*head{}}
+	m map[string]*head
+}
+
+var localHeads = process.NewRegistry(func() *headTable { return &headTable{m: map[string]*head{}} })
 
 // headName is the abstract unix socket of a head. Only the group's ranks can compute it.
 func headName(key []byte, rank int) string {
@@ -68,9 +71,10 @@ func newHead(key []byte, rank, takers int, apart bool) *head {
 		news: make(chan struct{})}
 	h.over, h.close = context.WithCancel(context.Background())
 	name := headName(key, rank)
-	localHeads.Lock()
-	localHeads.m[name] = h
-	localHeads.Unlock()
+	heads := localHeads.In(nil)
+	heads.Lock()
+	heads.m[name] = h
+	heads.Unlock()
 	if apart {
 		if ln, err := net.Listen("unix", name); err == nil {
 			h.ln = ln
@@ -170,9 +174,10 @@ func (h *head) frame(g *rendezvous.Gathered) []byte {
 
 // end ends the head: from now on the takers ask the hub.
 func (h *head) end(rank int) {
-	localHeads.Lock()
-	delete(localHeads.m, headName(h.key, rank))
-	localHeads.Unlock()
+	heads := localHeads.In(nil)
+	heads.Lock()
+	delete(heads.m, headName(h.key, rank))
+	heads.Unlock()
 	h.mu.Lock()
 	if !h.ended {
 		h.ended = true
@@ -190,9 +195,10 @@ func (h *head) end(rank int) {
 // fetch gets a result from the head of a rank's machine.
 func fetch(ctx context.Context, key []byte, rank int, seq uint64) (*rendezvous.Gathered, error) {
 	name := headName(key, rank)
-	localHeads.Lock()
-	h := localHeads.m[name]
-	localHeads.Unlock()
+	heads := localHeads.In(nil)
+	heads.Lock()
+	h := heads.m[name]
+	heads.Unlock()
 	if h != nil {
 		return h.get(ctx, seq)
 	}

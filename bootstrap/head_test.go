@@ -71,7 +71,7 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	closeAll(t, groups)
-	require.Empty(t, localHeads.m)
+	require.Empty(t, localHeads.In(nil).m)
 }
 
 // TestHead is a head whose takers are in other processes.
@@ -81,7 +81,7 @@ func TestHead(t *testing.T) {
 	}
 	key := bytes.Repeat([]byte{7}, keyLen)
 	h := newHead(key, 4, 2, true)
-	localHeads.m[headName(key, 4)] = nil // as in another process
+	localHeads.In(nil).m[headName(key, 4)] = nil // as in another process
 	want := &rendezvous.Gathered{Seq: 9, Data: [][]byte{[]byte("a part"), []byte("a part too")}}
 	got := make(chan *rendezvous.Gathered)
 	go func() {

@@ -463,7 +463,7 @@ func (h *hub) flush() {
 	h.flushLinks()
 }
 
-// flushLinks is flush without what is yet to rendezvous.SettleTime.
+// flushLinks is flush without what is pending.
 func (h *hub) flushLinks() {
 	end := time.Now().Add(flushTime)
 	for _, s := range h.joined.slots {

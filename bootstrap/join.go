@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap/rendezvous"
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // DefaultJoinTimeout bounds Join when its context has no deadline.
@@ -79,12 +80,14 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 	return g, err
 }
 
-// members are the slots of this process in groups that it has joined and not left. Only so a rank that uses an ID twice
+// A slotTable has the slots of a process in groups that it has joined and not left. Only so a rank that uses an ID twice
 // hears why at once: the hub may have closed its listener, or ended.
-var members = struct {
+type slotTable struct {
 	sync.Mutex
 	of map[slotOf]int // the number of calls of enlist that have not ended
-}{of: map[slotOf]int{}}
+}
+
+var slots = process.NewRegistry(func() *slotTable { return &slotTable{of: map[slotOf]int{}} })
 
 type slotOf struct {
 	id   ID
@@ -92,6 +95,7 @@ type slotOf struct {
 }
 
 func joinedAs(s slotOf) bool {
+	members := slots.In(nil)
 	members.Lock()
 	defer members.Unlock()
 	return members.of[s] > 0
@@ -99,6 +103,7 @@ func joinedAs(s slotOf) bool {
 
 // enlist notes a slot until the function that it returns is called.
 func enlist(s slotOf) func() {
+	members := slots.In(nil)
 	members.Lock()
 	defer members.Unlock()
 	members.of[s]++

@@ -160,7 +160,7 @@ func TestJoinAgain(t *testing.T) {
 	first := []Group{(<-a).g, (<-b).g}
 	require.NoError(t, first[0].Close())
 	require.NoError(t, Serve(id, ListenOptions{}))
-	hasty := <-join(within(t, 50*time.Millisecond), id, 0, 2)
+	hasty := <-join(within(t, 300*time.Millisecond), id, 0, 2)
 	require.ErrorContains(t, hasty.err, "the group before has not ended, rank 1 is in it; every rank must Close it")
 	a = join(within(t, 10*time.Second), id, 0, 2)
 	require.NoError(t, first[1].Close())
@@ -355,6 +355,7 @@ func TestHubEndsLater(t *testing.T) {
 }
 
 func hubsNow() (ids []ID) {
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	defer hubs.Unlock()
 	for id := range hubs.m {
@@ -718,7 +719,7 @@ func TestServeWithoutName(t *testing.T) {
 
 			require.NoError(t, Serve(id.Derive("alone"), ListenOptions{}))
 			defer Stop(id.Derive("alone"))
-			alone := <-join(within(t, 50*time.Millisecond), id.Derive("alone"), 0, 2)
+			alone := <-join(within(t, 300*time.Millisecond), id.Derive("alone"), 0, 2)
 			require.ErrorContains(t, alone.err, "no other process has come to "+id.Addr())
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap/rendezvous"
-	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A lookout finds out, for a rank to which the hub answers nothing, which of the two is cut off.
@@ -144,101 +143,23 @@ func (o *lookout) home() int {
 // again asks the hub once more. hosts are the ranks whose process serves the hub.
 func (o *lookout) testify(ctx context.Context, hosts []int, why string, lost bool, again func() bool) *Failure {
 	var mu sync.Mutex
-	all := hearing{home: o.home(), there: o.there, own: judge.Testimony{Lost: []int{hubPlace}}}
-	all.own.From = all.home
+	said := rendezvous.Hearing{Rank: o.rank, Home: o.home(), Here: o.here, There: o.there, Hosts: hosts}
 	if o.witness != nil {
-		all.note(all.home, rendezvous.Statement{Told: o.witness.told()})
+		said.Note(said.Home, rendezvous.Statement{Told: o.witness.told()})
 	}
 	var asked sync.WaitGroup
 	for _, w := range o.witnesses {
 		asked.Go(func() {
-			s, lives := o.ask(ctx, w.Addr, rendezvous.Ask{Home: all.home, Lost: lost})
+			s, lives := o.ask(ctx, w.Addr, rendezvous.Ask{Home: said.Home, Lost: lost})
 			mu.Lock()
 			defer mu.Unlock()
 			if lives {
-				all.note(w.Rank, s)
-			} else if w.Rank != all.home {
-				all.own.Lost = append(all.own.Lost, w.Rank)
+				said.Note(w.Rank, s)
+			} else {
+				said.Miss(w.Rank)
 			}
 		})
 	}
 	asked.Wait()
-	l := all.loss()
-	if l.Path && (again == nil || again()) { // what was cut works again
-		l = judge.Loss{Candidates: l.Culprits}
-	}
-	return o.blame(l, all.home, hosts, why)
-}
-
-// hubPlace is the place of the hub for judge.Losses; hosts are the ranks that stand for them.
-const hubPlace = -1
-
-// A hearing is what witnesses have said of the hub.
-type hearing struct {
-	home  int
-	there []int // ranks of the hub's host
-	own   judge.Testimony
-	all   []judge.Testimony
-}
-
-// note takes the statement of a host that lives, as home knows.
-func (h *hearing) note(from int, s rendezvous.Statement) {
-	t := judge.Testimony{From: from}
-	if from != h.home {
-		h.own.Hears = append(h.own.Hears, from)
-		switch s.Seen {
-		case rendezvous.Hears:
-			t.Hears = []int{hubPlace}
-		case rendezvous.Missing:
-			t.Lost = []int{hubPlace}
-		}
-	}
-	for _, other := range s.Told {
-		if !slices.Contains(h.there, other) {
-			t.Hears = append(t.Hears, other)
-			h.all = append(h.all, judge.Testimony{From: other, Lost: []int{hubPlace}})
-		}
-	}
-	h.all = append(h.all, t)
-}
-
-// loss is what explains all statements.
-func (h *hearing) loss() judge.Loss {
-	slices.Sort(h.own.Lost)
-	return judge.Losses(append([]judge.Testimony{h.own}, h.all...))
-}
-
-// blame is the Failure that follows from a loss, with the ranks of the places.
-func (o *lookout) blame(l judge.Loss, home int, hosts []int, why string) *Failure {
-	ranks := func(places ...int) (ranks []int) {
-		for _, p := range places {
-			switch p {
-			case hubPlace:
-				ranks = append(append(ranks, o.there...), hosts...)
-			case home:
-				ranks = append(append(ranks, o.here...), o.rank)
-			default:
-				ranks = append(ranks, p)
-			}
-		}
-		slices.Sort(ranks)
-		return slices.Compact(ranks)
-	}
-	f := &Failure{Rank: -1, Reason: "the rendezvous answers nothing: " + why}
-	switch there := ranks(hubPlace); {
-	case slices.Equal(l.Culprits, []int{hubPlace}):
-		f.Culprits, f.Died = there, true
-		f.Reason = why + ", and it answers no other host: it is down or cut off"
-		if len(there) > 0 {
-			f.Rank = there[0]
-		}
-	case l.Path && len(there) > 0:
-		f.Culprits, f.Path = []int{there[0], ranks(home)[0]}, true
-		slices.Sort(f.Culprits)
-	case l.Path:
-		f.Candidates = ranks(home)[:1]
-	default:
-		f.Candidates = ranks(append(l.Culprits, l.Candidates...)...)
-	}
-	return f
+	return said.Verdict(why, again)
 }

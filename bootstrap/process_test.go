@@ -117,22 +117,22 @@ func outlive(ctx context.Context, g Group, again bool) {
 	g.Close()
 }
 
-type process struct {
+type rankProcess struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-func (p *process) line() string {
+func (p *rankProcess) line() string {
 	if !p.out.Scan() {
 		return "(end)"
 	}
 	return p.out.Text()
 }
 
-func startRanks(t *testing.T, n int, s string) []*process {
+func startRanks(t *testing.T, n int, s string) []*rankProcess {
 	t.Helper()
 	addr, secret := freeport.Addr(t), rand.Text()
-	ranks := make([]*process, n)
+	ranks := make([]*rankProcess, n)
 	for r := range ranks {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), scene+"="+s, fmt.Sprintf("RINGO_RANK=%d", r), fmt.Sprintf("RINGO_SIZE=%d", n),
@@ -141,7 +141,7 @@ func startRanks(t *testing.T, n int, s string) []*process {
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		ranks[r] = &process{cmd, bufio.NewScanner(out)}
+		ranks[r] = &rankProcess{cmd, bufio.NewScanner(out)}
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	}
 	for r, p := range ranks {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"runtime/pprof"
 	"sync"
+
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // A pulse is a second port of this process, open while the process serves hubs at an address. It sends each caller a
@@ -15,14 +17,10 @@ import (
 // pulse, so that one more hub costs nothing.
 type pulse struct {
 	ln    net.Listener
-	hubs  int // guarded by pulses
 	ended chan struct{}
 }
 
-var pulses = struct {
-	sync.Mutex
-	m map[string]*pulse // by address
-}{m: map[string]*pulse{}}
+var pulses = process.NewShared[string]((*pulse).close) // by address
 
 // openPulse opens the pulse at a hub's address, or shares it, until end is called. The port is 0 if there is none.
 func openPulse(hub net.Addr, log *slog.Logger) (port int, end func()) {
@@ -31,29 +29,26 @@ func openPulse(hub net.Addr, log *slog.Logger) (port int, end func()) {
 		return 0, func() {}
 	}
 	at = &net.TCPAddr{IP: at.IP, Zone: at.Zone}
-	pulses.Lock()
-	defer pulses.Unlock()
-	p := pulses.m[at.String()]
-	if p == nil {
+	p, err := pulses.Open(nil, at.String(), func() (*pulse, error) {
 		ln, err := net.ListenTCP("tcp", at)
 		if err != nil {
-			log.Debug("rendezvous: no second port", "err", err)
-			return 0, func() {}
+			return nil, err
 		}
-		p = &pulse{ln: ln, ended: make(chan struct{})}
-		pulses.m[at.String()] = p
+		p := &pulse{ln: ln, ended: make(chan struct{})}
 		go p.beat()
-	}
-	p.hubs++
-	return p.ln.Addr().(*net.TCPAddr).Port, sync.OnceFunc(func() {
-		pulses.Lock()
-		defer pulses.Unlock()
-		if p.hubs--; p.hubs == 0 {
-			delete(pulses.m, at.String())
-			p.ln.Close()
-			<-p.ended
-		}
+		return p, nil
 	})
+	if err != nil {
+		log.Debug("rendezvous: no second port", "err", err)
+		return 0, func() {}
+	}
+	return p.ln.Addr().(*net.TCPAddr).Port, sync.OnceFunc(func() { pulses.Leave(nil, at.String()) })
+}
+
+func (p *pulse) close() error {
+	err := p.ln.Close()
+	<-p.ended
+	return err
 }
 
 func (p *pulse) beat() {

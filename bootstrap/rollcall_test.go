@@ -61,15 +61,3 @@ func TestInquire(t *testing.T) {
 		require.ErrorContains(t, err, "ranks 1 and 2 make different calls as collective #3")
 	})
 }
-
-// A rank closes while another waits for it.
-func TestInquireAfterClose(t *testing.T) {
-	atOnce(t, 3, func(t *testing.T, groups []Group) {
-		groups[1].Locate(func() (Position, bool) { return at(1, "aa"), true })
-		require.NoError(t, groups[1].Close())
-		groups[0].Inquire(waits(1, "aaa"))
-		for _, r := range []int{0, 2} {
-			require.Equal(t, &Failure{Rank: 1, Culprits: []int{1}, Left: true, Number: 2}, awaitFailure(t, groups[r]))
-		}
-	})
-}

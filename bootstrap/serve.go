@@ -8,15 +8,20 @@ import (
 	"syscall"
 
 	"github.com/libp2p/go-reuseport"
+
+	"github.com/ringo-go/ringo/internal/process"
 )
 
-// hubs are the hubs of this process, by ID.
-var hubs = struct {
+// A hubTable has the hubs of a process, by ID.
+type hubTable struct {
 	sync.Mutex
 	m map[ID]*hub
-}{m: map[ID]*hub{}}
+}
+
+var allHubs = process.NewRegistry(func() *hubTable { return &hubTable{m: map[ID]*hub{}} })
 
 func hubOf(id ID) *hub {
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	defer hubs.Unlock()
 	return hubs.m[id]
@@ -24,6 +29,7 @@ func hubOf(id ID) *hub {
 
 // succeed puts a new hub in the place of one that has ended, if h.again is set.
 func succeed(h *hub) {
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	defer hubs.Unlock()
 	if hubs.m[h.id] != h {
@@ -49,6 +55,7 @@ const EndedWell = "exit status 0"
 // with the reason. For a rank that has joined Gone matters only with ListenOptions.Launched,
 // since the hub sees the end of its connection. If this process does not serve id, Gone does nothing.
 func Gone(id ID, rank int, why string) {
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	defer hubs.Unlock()
 	if h := hubs.m[id]; h != nil {
@@ -168,6 +175,7 @@ func (o *ListenOptions) listen(id ID) (net.Listener, error) {
 }
 
 func register(id ID, ln net.Listener, o ListenOptions) error {
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	defer hubs.Unlock()
 	if h := hubs.m[id]; h != nil {
@@ -182,6 +190,7 @@ func register(id ID, ln net.Listener, o ListenOptions) error {
 // goroutines. Ranks that have joined lose the group. Stop is for programs that do not
 // need an ID after all; a hub ends by itself when its ranks have left.
 func Stop(id ID) {
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	h := hubs.m[id]
 	delete(hubs.m, id)

@@ -95,6 +95,7 @@ func (m *member) serve(id ID, wait time.Duration, ended map[int]string) {
 	if port == nil { // this rank closes its group
 		return
 	}
+	hubs := allHubs.In(nil)
 	hubs.Lock()
 	defer hubs.Unlock()
 	hubs.m[id] = newHub(id, port, ListenOptions{TLS: o.TLS, Log: o.Log, Timeout: 2 * wait}, maps.Clone(ended))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -85,16 +86,15 @@ func TestEncode(t *testing.T) {
 // Where the parameters are not known, arguments are laid out as in C.
 func TestPackByType(t *testing.T) {
 	k := &Kernel{name: "k"}
-	b, err := k.pack(nil, []any{uint8(1), int32(2), mem.Device(0, 0x1234, 1), int16(3), nil, float64(0)})
-	require.NoError(t, err)
+	b := must.Get(k.pack(nil, []any{uint8(1), int32(2), mem.Device(0, 0x1234, 1), int16(3), nil, float64(0)}))
 	require.Equal(t, []byte{1, 0, 0, 0, 2, 0, 0, 0, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, b)
 	for _, a := range []any{int(1), uint(1)} {
-		_, err = k.pack(nil, []any{uint8(1), a})
+		_, err := k.pack(nil, []any{uint8(1), a})
 		require.EqualError(t, err,
 			"gpu: kernel k: argument 1 (?): the kernel's parameters are not known: give an int32, int64, uint32 or uint64")
 	}
-	_, err = k.pack(nil, []any{"text"})
+	_, err := k.pack(nil, []any{"text"})
 	require.EqualError(t, err,
 		"gpu: kernel k: argument 0 (?): a string holds pointers, or nothing: give device memory as a mem.Region or a "+
 			"*gpu.Buffer")

@@ -4,18 +4,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func TestBuffer(t *testing.T) {
-	d, err := open(t, 1).Device(0)
-	require.NoError(t, err)
-	s, err := d.NewStream()
-	require.NoError(t, err)
+	d := must.Get(open(t, 1).Device(0))
+	s := must.Get(d.NewStream())
 	type pair struct{ A, B float32 }
-	a, err := Alloc[pair](d, 100)
-	require.NoError(t, err)
-	b, err := Alloc[pair](d, 40)
-	require.NoError(t, err)
+	a := must.Get(Alloc[pair](d, 100))
+	b := must.Get(Alloc[pair](d, 40))
 	require.Equal(t, 100, a.Len())
 	require.Equal(t, 800, a.Region().Len())
 	require.Same(t, d, a.Device())
@@ -38,12 +36,8 @@ func TestBuffer(t *testing.T) {
 	require.NoError(t, b.Free())
 	require.NoError(t, d.DestroyStream(s))
 
-	_, err = Alloc[*int](d, 1)
-	require.ErrorContains(t, err, "holds pointers")
-	_, err = Alloc[struct{ s string }](d, 1)
-	require.Error(t, err)
-	_, err = Alloc[struct{}](d, 1)
-	require.Error(t, err)
-	_, err = Alloc[int8](d, -1)
-	require.Error(t, err)
+	require.ErrorContains(t, must.Err(Alloc[*int](d, 1)), "holds pointers")
+	require.Error(t, must.Err(Alloc[struct{ s string }](d, 1)))
+	require.Error(t, must.Err(Alloc[struct{}](d, 1)))
+	require.Error(t, must.Err(Alloc[int8](d, -1)))
 }

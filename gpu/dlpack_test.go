@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/gpu/emu"
 	"github.com/ringo-go/ringo/internal/dl"
 	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -30,8 +31,7 @@ func other(t testing.TB) library {
 	if _, err := os.Stat(source); err != nil {
 		t.Skip("the source is not here")
 	}
-	l, err := dl.Open(ctest.C(t, "other.so", source, "-shared", "-fPIC"))
-	require.NoError(t, err)
+	l := must.Get(dl.Open(ctest.C(t, "other.so", source, "-shared", "-fPIC")))
 	return library{t, l}
 }
 
@@ -49,35 +49,27 @@ func TestDLPackBorrow(t *testing.T) {
 	for name, borrow := range map[string]func(uintptr) (*dlpack.Tensor, error){"lend_newer": dlpack.Borrow,
 		"lend_older": dlpack.BorrowLegacy} {
 		before := l.back()
-		x, err := borrow(l.call(name))
-		require.NoError(t, err)
+		x := must.Get(borrow(l.call(name)))
 		require.Equal(t, []int{2, 3}, x.Shape)
 		data, ok := x.Type.DataType()
 		require.True(t, ok)
 		require.Equal(t, kernels.Float32, data)
-		v, err := dlpack.Slice[float32](x)
-		require.NoError(t, err)
+		v := must.Get(dlpack.Slice[float32](x))
 		require.Equal(t, []float32{0, 1, 2, 3, 4, 5}, v)
 		v[0] = 7
-		again, err := dlpack.Slice[float32](x)
-		require.NoError(t, err)
+		again := must.Get(dlpack.Slice[float32](x))
 		require.Equal(t, float32(7), again[0])
-		r, err := x.Region()
-		require.NoError(t, err)
+		r := must.Get(x.Region())
 		require.Equal(t, 24, r.Len())
 		var wrong *dlpack.Error
-		_, err = dlpack.Slice[int32](x)
-		require.ErrorAs(t, err, &wrong)
-		_, err = dlpack.Slice[string](x)
-		require.ErrorAs(t, err, &wrong)
-		_, err = dlpack.Buffer[float32](x, nil)
-		require.ErrorAs(t, err, &wrong)
+		require.ErrorAs(t, must.Err(dlpack.Slice[int32](x)), &wrong)
+		require.ErrorAs(t, must.Err(dlpack.Slice[string](x)), &wrong)
+		require.ErrorAs(t, must.Err(dlpack.Buffer[float32](x, nil)), &wrong)
 		require.Equal(t, before, l.back())
 		require.NoError(t, x.Close())
 		require.Equal(t, before+1, l.back())
 		require.ErrorIs(t, x.Close(), dlpack.ErrReturned)
-		_, err = dlpack.Slice[float32](x)
-		require.ErrorIs(t, err, dlpack.ErrReturned)
+		require.ErrorIs(t, must.Err(dlpack.Slice[float32](x)), dlpack.ErrReturned)
 		require.Equal(t, before+1, l.back())
 	}
 }
@@ -111,8 +103,7 @@ func TestDLPackLend(t *testing.T) {
 			require.Equal(t, before, dlpack.Lent())
 		}
 	}
-	at, err := dlpack.Lend(mem.Of(make([]int64, 2)), dlpack.Of(kernels.Int64), dlpack.Options{})
-	require.NoError(t, err)
+	at := must.Get(dlpack.Lend(mem.Of(make([]int64, 2)), dlpack.Of(kernels.Int64), dlpack.Options{}))
 	before := dlpack.Lent()
 	l.call("twice", at)
 	require.Equal(t, before-1, dlpack.Lent(), "a second end of a loan is none")
@@ -125,8 +116,7 @@ func TestDLPackMemoryStays(t *testing.T) {
 	for n := range 100 {
 		v := make([]float32, 1000)
 		v[n] = 1
-		at, err := dlpack.Lend(mem.Of(v), dlpack.Of(kernels.Float32), dlpack.Options{})
-		require.NoError(t, err)
+		at := must.Get(dlpack.Lend(mem.Of(v), dlpack.Of(kernels.Float32), dlpack.Options{}))
 		lent = append(lent, at)
 	}
 	for range 3 {
@@ -167,8 +157,8 @@ func TestDLPackHostile(t *testing.T) {
 	require.NoError(t, dlpack.DiscardLegacy(l.call("lend_older")))
 	require.Equal(t, before+1, l.back())
 	for _, f := range []func() error{
-		func() error { _, err := dlpack.Borrow(0); return err },
-		func() error { _, err := dlpack.BorrowLegacy(0); return err },
+		func() error { return must.Err(dlpack.Borrow(0)) },
+		func() error { return must.Err(dlpack.BorrowLegacy(0)) },
 		func() error { return dlpack.Discard(0) }, func() error { return dlpack.DiscardLegacy(0) },
 	} {
 		_, ok := errors.AsType[*dlpack.Error](f())
@@ -192,8 +182,7 @@ func TestDLPackOdd(t *testing.T) {
 		require.NoError(t, err, "%d", i)
 		require.Equal(t, want.shape, x.Shape, "%d", i)
 		require.Equal(t, i == 4, x.ReadOnly, "%d", i)
-		v, err := dlpack.Slice[float32](x)
-		require.NoError(t, err)
+		v := must.Get(dlpack.Slice[float32](x))
 		require.Len(t, v, len(want.data), "%d", i)
 		require.Equal(t, want.data, append([]float32{}, v...), "%d", i)
 		require.NoError(t, x.Close())
@@ -203,30 +192,24 @@ func TestDLPackOdd(t *testing.T) {
 // TestDLPackGPU: GPU memory that is lent to another library and borrowed back has the same address.
 func TestDLPackGPU(t *testing.T) {
 	l := other(t)
-	m, err := emu.Open(emu.Config{GPUs: make([]emu.GPU, 2)})
-	require.NoError(t, err)
+	m := must.Get(emu.Open(emu.Config{GPUs: make([]emu.GPU, 2)}))
 	defer func() { require.NoError(t, m.Close()) }()
 	d := m.Devices()[1]
-	b, err := gpu.Alloc[float32](d, 6)
-	require.NoError(t, err)
+	b := must.Get(gpu.Alloc[float32](d, 6))
 	require.NoError(t, b.Upload(0, []float32{1, 2, 3, 4, 5, 6}))
 	returned := false
 	at, err := dlpack.Lend(b.Slice(2, 6).Region(), dlpack.Of(kernels.Float32),
 		dlpack.Options{Returned: func() { returned = true }})
 	require.NoError(t, err)
-	x, err := dlpack.Borrow(l.call("pass", at))
-	require.NoError(t, err)
-	v, err := dlpack.Buffer[float32](x, d)
-	require.NoError(t, err)
+	x := must.Get(dlpack.Borrow(l.call("pass", at)))
+	v := must.Get(dlpack.Buffer[float32](x, d))
 	require.Equal(t, b.Region().Ptr()+8, v.Region().Ptr())
 	got := make([]float32, 4)
 	require.NoError(t, v.Download(0, got))
 	require.Equal(t, []float32{3, 4, 5, 6}, got)
 	require.Error(t, v.Free(), "it is the other library's")
-	_, err = dlpack.Slice[float32](x)
-	require.ErrorContains(t, err, "see Buffer")
-	_, err = dlpack.Buffer[float32](x, m.Devices()[0])
-	require.ErrorContains(t, err, "memory of GPU 1, not of 0")
+	require.ErrorContains(t, must.Err(dlpack.Slice[float32](x)), "see Buffer")
+	require.ErrorContains(t, must.Err(dlpack.Buffer[float32](x, m.Devices()[0])), "memory of GPU 1, not of 0")
 	require.NoError(t, b.Free())
 	_, err = dlpack.Buffer[float32](x, d)
 	require.ErrorContains(t, err, "no memory of a GPU", "who has lent it freed it")
@@ -253,8 +236,7 @@ func TestDLPackRefused(t *testing.T) {
 		require.True(t, ok, "%v: %v", shape, err)
 		require.Equal(t, "shape", wrong.Field)
 	}
-	_, err := dlpack.Lend(mem.Host(make([]byte, 7)), f32, dlpack.Options{})
-	require.Error(t, err)
+	require.Error(t, must.Err(dlpack.Lend(mem.Host(make([]byte, 7)), f32, dlpack.Options{})))
 	require.Zero(t, dlpack.Lent())
 }
 
@@ -272,9 +254,7 @@ func TestDLPackTypes(t *testing.T) {
 	}
 	_, ok := dlpack.Type{Code: dlpack.Complex, Bits: 64, Lanes: 1}.DataType()
 	require.False(t, ok)
-	x, err := dlpack.For[complex128]()
-	require.NoError(t, err)
+	x := must.Get(dlpack.For[complex128]())
 	require.Equal(t, dlpack.Type{Code: dlpack.Complex, Bits: 128, Lanes: 1}, x)
-	_, err = dlpack.For[struct{}]()
-	require.Error(t, err)
+	require.Error(t, must.Err(dlpack.For[struct{}]()))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/gpu/dlpack"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // FuzzDLPack: a struct with any content is borrowed, or refused by the name of a field. A borrowed tensor has the bytes
@@ -54,8 +55,7 @@ func FuzzDLPack(f *testing.F) {
 		for _, k := range x.Shape {
 			n *= k
 		}
-		r, err := x.Region()
-		require.NoError(t, err)
+		r := must.Get(x.Region())
 		require.Equal(t, n, r.Len())
 		if n > 0 {
 			require.EqualValues(t, data+offset, r.Ptr())

@@ -7,16 +7,15 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // TestEachCallFails: when a call of the driver fails, the function that makes the call returns the error, no other
 // does, and the same function works afterwards.
 func TestEachCallFails(t *testing.T) {
-	m, err := cudaemu.New(cudaemu.Config{Devices: 2, Plain: true})
-	require.NoError(t, err)
-	machine, err := Of(m)
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{Devices: 2, Plain: true}))
+	machine := must.Get(Of(m))
 	d, other := machine.devices[0], machine.devices[1]
 	var (
 		s           Stream
@@ -31,8 +30,8 @@ func TestEachCallFails(t *testing.T) {
 		call string
 		f    func() error
 	}{
-		{"cuDevicePrimaryCtxRetain", func() error { _, err := d.Context(); return err }},
-		{"cuDeviceGetName", func() error { _, err := d.Name(); return err }},
+		{"cuDevicePrimaryCtxRetain", func() error { return must.Err(d.Context()) }},
+		{"cuDeviceGetName", func() error { return must.Err(d.Name()) }},
 		{"cuStreamCreateWithPriority", func() (err error) { s, err = d.NewStream(); return err }},
 		{"cuMemAlloc", func() (err error) { r, err = d.Alloc(64); return err }},
 		{"cuMemGetInfo", func() (err error) { free, total, err = d.Memory(); return err }},
@@ -46,13 +45,11 @@ func TestEachCallFails(t *testing.T) {
 		{"cuEventRecord", func() error { return d.Record(end, s) }},
 		{"cuStreamWaitEvent", func() error { return d.WaitEvent(s, end) }},
 		{"cuStreamSynchronize", func() error { return d.Synchronize(s) }},
-		{"cuEventElapsedTime", func() error { _, err := d.Elapsed(start, end); return err }},
+		{"cuEventElapsedTime", func() error { return must.Err(d.Elapsed(start, end)) }},
 		{"cuStreamBeginCapture", func() error { _, err := d.Capture(s, func() error { return nil }); return err }},
 		{"cuStreamEndCapture", func() error { // the stream goes on capturing
-			x, err := d.NewStream()
-			require.NoError(t, err)
-			_, err = d.Capture(x, func() error { return nil })
-			return err
+			x := must.Get(d.NewStream())
+			return must.Err(d.Capture(x, func() error { return nil }))
 		}},
 		{"cuGraphInstantiateWithFlags", func() (err error) {
 			g, err = d.Capture(s, func() error { return d.Set(r.Ptr(), 9, 64, s) })
@@ -65,11 +62,11 @@ func TestEachCallFails(t *testing.T) {
 				".entry k() { ret; }\n"))
 			return err
 		}},
-		{"cuModuleGetFunction", func() error { _, err := module.Kernel("k"); return err }},
-		{"cuModuleGetGlobal", func() error { _, err := module.Variable("v"); return err }},
+		{"cuModuleGetFunction", func() error { return must.Err(module.Kernel("k")) }},
+		{"cuModuleGetGlobal", func() error { return must.Err(module.Variable("v")) }},
 		{"cuDeviceCanAccessPeer", func() error { return d.Reach(other) }},
 		{"cuCtxEnablePeerAccess", func() error { return d.Reach(other) }},
-		{"cuPointerGetAttribute", func() error { return d.With(func() error { _, err := d.Check(r); return err }) }},
+		{"cuPointerGetAttribute", func() error { return d.With(func() error { return must.Err(d.Check(r)) }) }},
 		{"cuEventDestroy", func() error { return d.DestroyEvent(start) }},
 		{"cuEventDestroy", func() error { return d.DestroyEvent(end) }},
 		{"cuStreamDestroy", func() error { return d.DestroyStream(s) }},
@@ -99,7 +96,7 @@ func TestEachCallFails(t *testing.T) {
 				m.Inject(cudaemu.Injection{Call: call, Nth: 1, Result: cuda.ErrOutOfMemory})
 			}
 		}
-		mapped, err = d.AllocMapped(100)
+		mapped, err := d.AllocMapped(100)
 		require.NoError(t, err, call)
 		_, was := d.mapped[mapped.Ptr()]
 		require.Equal(t, call == "", was, call)
@@ -113,9 +110,15 @@ func TestEachCallFails(t *testing.T) {
 		}
 		before = free
 	}
+	m.Inject(cudaemu.Injection{Call: "cuMemCreate", Nth: 1, Result: cuda.ErrNotSupported})
+	mapped = must.Get(d.AllocMapped(100))
+	require.Len(t, d.mapped, 1, "mapped, though no process can share it")
+	require.NoError(t, d.Free(mapped))
+	for _, n := range []int{0, -1} {
+		require.ErrorIs(t, must.Err(d.AllocMapped(n)), cuda.ErrInvalidValue, "as Alloc has it")
+	}
 	for _, call := range []string{"cuMemUnmap", "cuMemAddressFree"} {
-		mapped, err = d.AllocMapped(100)
-		require.NoError(t, err)
+		mapped = must.Get(d.AllocMapped(100))
 		m.Inject(cudaemu.Injection{Call: call, Nth: 1, Result: cuda.ErrOperatingSystem})
 		require.ErrorIs(t, d.Free(mapped), cuda.ErrOperatingSystem, call)
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Driver is gputest's driver of n devices. gputest imports this package, so an external test sets the variable.
 var Driver func(t testing.TB, n int) cuda.Driver
 
 func open(t *testing.T, n int) *Machine {
-	m, err := Of(Driver(t, n))
-	require.NoError(t, err)
+	m := must.Get(Of(Driver(t, n)))
 	t.Cleanup(func() {
 		for _, d := range m.devices {
 			require.NoError(t, d.Release())
@@ -26,10 +26,8 @@ func open(t *testing.T, n int) *Machine {
 }
 
 func TestMemory(t *testing.T) {
-	d, err := open(t, 1).Device(0)
-	require.NoError(t, err)
-	r, err := d.Alloc(1000)
-	require.NoError(t, err)
+	d := must.Get(open(t, 1).Device(0))
+	r := must.Get(d.Alloc(1000))
 	require.Equal(t, 0, r.Dev())
 	src := bytes.Repeat([]byte{1, 2, 3, 4, 5}, 200)
 	require.NoError(t, d.Write(r, src))
@@ -44,19 +42,13 @@ func TestMemory(t *testing.T) {
 }
 
 func TestStreamsAndGraphs(t *testing.T) {
-	d, err := open(t, 1).Device(0)
-	require.NoError(t, err)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	r, err := d.Alloc(64)
-	require.NoError(t, err)
-	start, err := d.NewEvent()
-	require.NoError(t, err)
-	end, err := d.NewEvent()
-	require.NoError(t, err)
+	d := must.Get(open(t, 1).Device(0))
+	s := must.Get(d.NewStream())
+	r := must.Get(d.Alloc(64))
+	start := must.Get(d.NewEvent())
+	end := must.Get(d.NewEvent())
 
-	g, err := d.Capture(s, func() error { return d.Set(r.Ptr(), 7, 64, s) })
-	require.NoError(t, err)
+	g := must.Get(d.Capture(s, func() error { return d.Set(r.Ptr(), 7, 64, s) }))
 	require.NoError(t, d.Set(r.Ptr(), 1, 64, s))
 	require.NoError(t, d.Record(start, s))
 	require.NoError(t, g.Launch(s))
@@ -65,13 +57,11 @@ func TestStreamsAndGraphs(t *testing.T) {
 	got := make([]byte, 64)
 	require.NoError(t, d.Read(got, r))
 	require.Equal(t, bytes.Repeat([]byte{7}, 64), got)
-	ms, err := d.Elapsed(start, end)
-	require.NoError(t, err)
+	ms := must.Get(d.Elapsed(start, end))
 	require.GreaterOrEqual(t, ms, float32(0))
 
 	broken := errors.New("broken")
-	_, err = d.Capture(s, func() error { return broken })
-	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, must.Err(d.Capture(s, func() error { return broken })), broken)
 	require.NoError(t, d.Set(r.Ptr(), 2, 64, s), "the stream is of use after a capture that failed")
 
 	require.NoError(t, g.Close())
@@ -85,21 +75,16 @@ func TestStreamsAndGraphs(t *testing.T) {
 // TestMemoryDuringCapture allocates, writes and frees while a stream is captured
 // in each of the modes.
 func TestMemoryDuringCapture(t *testing.T) {
-	d, err := open(t, 1).Device(0)
-	require.NoError(t, err)
-	s, err := d.NewStream()
-	require.NoError(t, err)
+	d := must.Get(open(t, 1).Device(0))
+	s := must.Get(d.NewStream())
 	for _, mode := range []cuda.CaptureMode{cuda.CaptureGlobal, cuda.CaptureThreadLocal, cuda.CaptureRelaxed} {
 		require.NoError(t, d.With(func() error {
 			require.NoError(t, d.driver.StreamBeginCapture(s, mode))
-			r, err := d.Alloc(64)
-			require.NoError(t, err)
+			r := must.Get(d.Alloc(64))
 			require.NoError(t, d.Write(r, []byte{1, 2, 3}))
 			require.NoError(t, d.Free(r))
-			g, err := d.driver.StreamEndCapture(s)
-			require.NoError(t, err)
-			nodes, err := d.driver.GraphGetNodes(g)
-			require.NoError(t, err)
+			g := must.Get(d.driver.StreamEndCapture(s))
+			nodes := must.Get(d.driver.GraphGetNodes(g))
 			require.Empty(t, nodes)
 			return d.driver.GraphDestroy(g)
 		}))
@@ -108,26 +93,20 @@ func TestMemoryDuringCapture(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	m, err := Open(Options{Emulate: 2})
-	require.NoError(t, err)
+	m := must.Get(Open(Options{Emulate: 2}))
 	require.True(t, m.Emulated())
 	require.Equal(t, 2, m.Count())
-	_, err = m.Device(2)
-	require.ErrorContains(t, err, "no device 2: there are 2")
-	d, err := m.Device(1)
-	require.NoError(t, err)
-	name, err := d.Name()
-	require.NoError(t, err)
+	require.ErrorContains(t, must.Err(m.Device(2)), "no device 2: there are 2")
+	d := must.Get(m.Device(1))
+	name := must.Get(d.Name())
 	require.NotEmpty(t, name)
 	require.Equal(t, "emulated CUDA 13.0", d.DriverVersion())
-	_, err = d.Alloc(1 << 50)
-	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
-	r, err := d.Alloc(8)
-	require.NoError(t, err)
+	require.ErrorIs(t, must.Err(d.Alloc(1<<50)), cuda.ErrOutOfMemory)
+	r := must.Get(d.Alloc(8))
 	require.ErrorContains(t, m.Close(), "8 bytes", "what was not freed is named")
 	_ = r
 
-	_, err = Open(Options{Library: filepath.Join(t.TempDir(), "libcuda.so.1")})
+	_, err := Open(Options{Library: filepath.Join(t.TempDir(), "libcuda.so.1")})
 	var none *cuda.Unavailable
 	require.ErrorAs(t, err, &none)
 }
@@ -153,25 +132,21 @@ func (r *resetting) DevicePrimaryCtxRetain(d cuda.Device) (cuda.Context, error) 
 // A program that resets a device between two communicators goes on with it.
 func TestDeviceReset(t *testing.T) {
 	driver := &resetting{Driver: Driver(t, 1)}
-	m, err := Of(driver)
-	require.NoError(t, err)
-	d, err := m.Device(0)
-	require.NoError(t, err)
-	_, _, err = d.Memory()
+	m := must.Get(Of(driver))
+	d := must.Get(m.Device(0))
+	_, _, err := d.Memory()
 	require.NoError(t, err)
 	driver.reset = true
 	_, _, err = d.Memory()
 	require.NoError(t, err)
 	driver.reset = true
-	r, err := d.Alloc(8)
-	require.NoError(t, err)
+	r := must.Get(d.Alloc(8))
 	require.NoError(t, d.Free(r))
 	driver.reset = true
 	c, err := d.Context() // for callers who push the context themselves
 	require.NoError(t, err)
 	require.NoError(t, driver.CtxPushCurrent(c))
-	_, err = driver.CtxPopCurrent()
-	require.NoError(t, err)
+	must.Get(driver.CtxPopCurrent())
 	for range 4 { // as often as it was retained, which the emulator counts
 		require.NoError(t, driver.DevicePrimaryCtxRelease(0))
 	}

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestLater: a machine's Close waits for functions of Later, and none begins afterwards.
 func TestLater(t *testing.T) {
-	m, err := Open(Options{Emulate: 1})
-	require.NoError(t, err)
-	d, err := m.Device(0)
-	require.NoError(t, err)
+	m := must.Get(Open(Options{Emulate: 1}))
+	d := must.Get(m.Device(0))
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	done := false
 	d.Later(func() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -15,12 +16,9 @@ func TestCheck(t *testing.T) {
 	m := open(t, 2)
 	d, other := m.devices[0], m.devices[1]
 	const n = 1 << 20
-	r, err := d.Alloc(n)
-	require.NoError(t, err)
-	theirs, err := other.Alloc(n)
-	require.NoError(t, err)
-	freed, err := d.Alloc(64 << 20)
-	require.NoError(t, err)
+	r := must.Get(d.Alloc(n))
+	theirs := must.Get(other.Alloc(n))
+	freed := must.Get(d.Alloc(64 << 20))
 	require.NoError(t, d.Free(freed))
 	require.EqualValues(t, 1, d.Frees())
 	var pinned uintptr
@@ -44,7 +42,7 @@ func TestCheck(t *testing.T) {
 		{"the host's", mem.Device(0, uintptr(unsafe.Pointer(&pageable[0])), 64), "no memory of a GPU"},
 		{"another device's", mem.Device(0, theirs.Ptr(), n), "memory of device 1: give memory of device 0"},
 	} {
-		err := d.With(func() error { _, err := d.Check(test.r); return err })
+		err := d.With(func() error { return must.Err(d.Check(test.r)) })
 		if test.want == "" {
 			require.NoError(t, err, test.name)
 			continue
@@ -60,18 +58,14 @@ func TestCheck(t *testing.T) {
 
 // TestCheckContexts: kernels do not reach memory of a context that a program has made on the device.
 func TestCheckContexts(t *testing.T) {
-	m, err := Open(Options{Emulate: 1})
-	require.NoError(t, err)
+	m := must.Get(Open(Options{Emulate: 1}))
 	d, emulator := m.devices[0], m.driver.(*cudaemu.Machine)
-	ctx, err := emulator.CtxCreate(0)
-	require.NoError(t, err)
-	p, err := emulator.MemAlloc(4096)
-	require.NoError(t, err)
+	ctx := must.Get(emulator.CtxCreate(0))
+	p := must.Get(emulator.MemAlloc(4096))
 	mapped, err := d.AllocMapped(4096) // of no context
 	require.NoError(t, err)
 	require.NoError(t, d.With(func() error {
-		_, err := d.Check(mapped)
-		require.NoError(t, err)
+		must.Get(d.Check(mapped))
 		_, err = d.Check(mem.Device(0, p+16, 64))
 		var wrong *MemoryError
 		require.ErrorAs(t, err, &wrong)

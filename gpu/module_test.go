@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -67,21 +68,16 @@ type struct16 struct {
 }
 
 func TestKernel(t *testing.T) {
-	d, err := open(t, 1).Device(0)
-	require.NoError(t, err)
+	d := must.Get(open(t, 1).Device(0))
 	file := filepath.Join(t.TempDir(), "kernels.ptx")
 	require.NoError(t, os.WriteFile(file, []byte(kernels), 0o600))
-	m, err := d.LoadFile(file)
-	require.NoError(t, err)
+	m := must.Get(d.LoadFile(file))
 	require.Equal(t, []string{"all", "last"}, m.Kernels())
-	out, err := Alloc[uint32](d, 16)
-	require.NoError(t, err)
+	out := must.Get(Alloc[uint32](d, 16))
 	require.NoError(t, out.Upload(Legacy, make([]uint32, 16)))
-	k, err := m.Kernel("all")
-	require.NoError(t, err)
+	k := must.Get(m.Kernel("all"))
 	require.Equal(t, "all", k.Name())
-	s, err := d.NewStream()
-	require.NoError(t, err)
+	s := must.Get(d.NewStream())
 	require.NoError(t, k.Launch(s, Launch{}, out, 7, int8(-3), float32(1.5), 2.5, struct16{At: 1 << 40, N: 9}))
 	got := make([]uint32, 16)
 	require.NoError(t, out.Download(s, got))
@@ -93,24 +89,20 @@ func TestKernel(t *testing.T) {
 	require.NoError(t, out.Download(s, got))
 	require.EqualValues(t, 8, got[0])
 
-	last, err := m.Kernel("last")
-	require.NoError(t, err)
+	last := must.Get(m.Kernel("last"))
 	for _, shared := range []int{4, 40 << 10, 90 << 10, 60 << 10} {
 		require.NoError(t, last.Launch(s, Launch{Shared: shared}, out))
 		require.NoError(t, out.Download(s, got))
 		require.EqualValues(t, shared, got[0])
 	}
-	n, err := last.Blocks(32, 100<<10)
-	require.NoError(t, err)
+	n := must.Get(last.Blocks(32, 100<<10))
 	require.Positive(t, n)
 
-	counter, err := m.Variable("counter")
-	require.NoError(t, err)
+	counter := must.Get(m.Variable("counter"))
 	b := make([]byte, 4)
 	require.NoError(t, d.Read(b, counter))
 	require.EqualValues(t, 5, binary.LittleEndian.Uint32(b))
-	_, err = m.Variable("absent")
-	require.ErrorIs(t, err, cuda.ErrNotFound)
+	require.ErrorIs(t, must.Err(m.Variable("absent")), cuda.ErrNotFound)
 
 	require.NoError(t, d.DestroyStream(s))
 	require.NoError(t, out.Free())
@@ -118,15 +110,12 @@ func TestKernel(t *testing.T) {
 }
 
 func TestLaunchMistakes(t *testing.T) {
-	d, err := open(t, 1).Device(0)
-	require.NoError(t, err)
-	m, err := d.Load([]byte(kernels))
-	require.NoError(t, err)
-	_, err = m.Kernel("al")
+	d := must.Get(open(t, 1).Device(0))
+	m := must.Get(d.Load([]byte(kernels)))
+	_, err := m.Kernel("al")
 	require.ErrorIs(t, err, ErrNoKernel)
 	require.ErrorContains(t, err, "the module has all, last")
-	k, err := m.Kernel("all")
-	require.NoError(t, err)
+	k := must.Get(m.Kernel("all"))
 	good := []any{mem.Region{}, uint32(1), int8(1), float32(1), 1.0, struct16{}}
 	for _, c := range []struct {
 		index int
@@ -162,8 +151,7 @@ func TestLaunchMistakes(t *testing.T) {
 	k.signature = nil
 	require.ErrorContains(t, k.Launch(Legacy, Launch{}, 1), "give an int32, int64")
 
-	last, err := m.Kernel("last")
-	require.NoError(t, err)
+	last := must.Get(m.Kernel("last"))
 	for _, l := range []Launch{{Block: [3]int{2000}}, {Block: [3]int{-1}}, {Shared: 1 << 30}, {Shared: -1}} {
 		var refused *LaunchError
 		require.ErrorAs(t, last.Launch(Legacy, l, mem.Region{}), &refused)
@@ -175,19 +163,15 @@ func TestLaunchMistakes(t *testing.T) {
 	var refused *cuda.Error
 	require.ErrorAs(t, err, &refused)
 	require.ErrorContains(t, err, "gpu: device 0: load ptx: ")
-	_, err = d.LoadFile("absent.ptx")
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorIs(t, must.Err(d.LoadFile("absent.ptx")), os.ErrNotExist)
 }
 
 // TestSharedMemoryOfKernels: a kernel that is looked up twice is one Kernel, which is allowed the most shared memory of
 // all launches.
 func TestSharedMemoryOfKernels(t *testing.T) {
-	d, err := open(t, 1).Device(0)
-	require.NoError(t, err)
-	m, err := d.Load([]byte(kernels))
-	require.NoError(t, err)
-	out, err := Alloc[uint32](d, 1)
-	require.NoError(t, err)
+	d := must.Get(open(t, 1).Device(0))
+	m := must.Get(d.Load([]byte(kernels)))
+	out := must.Get(Alloc[uint32](d, 1))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -198,30 +182,24 @@ func TestSharedMemoryOfKernels(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	a, err := m.Kernel("last")
-	require.NoError(t, err)
-	b, err := m.Kernel("last")
-	require.NoError(t, err)
+	a := must.Get(m.Kernel("last"))
+	b := must.Get(m.Kernel("last"))
 	require.NoError(t, a.Launch(Legacy, Launch{Shared: 100 << 10}, out))
 	require.NoError(t, b.Launch(Legacy, Launch{Shared: 60 << 10}, out))
 	require.NoError(t, a.Launch(Legacy, Launch{Shared: 100 << 10}, out))
 	// A driver takes 32 bits.
 	var refused *LaunchError
 	require.ErrorAs(t, a.Launch(Legacy, Launch{Shared: 1 << 32}, out), &refused)
-	_, err = a.Blocks(32, 1<<32)
-	require.Error(t, err)
+	require.Error(t, must.Err(a.Blocks(32, 1<<32)))
 
 	// What a driver does with handles of a module that is gone is not defined.
 	require.NoError(t, d.Synchronize(Legacy))
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
 	require.ErrorIs(t, a.Launch(Legacy, Launch{}, out), ErrClosed)
-	_, err = a.Blocks(32, 0)
-	require.ErrorIs(t, err, ErrClosed)
-	_, err = m.Kernel("last")
-	require.ErrorIs(t, err, ErrClosed)
-	_, err = m.Variable("counter")
-	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, must.Err(a.Blocks(32, 0)), ErrClosed)
+	require.ErrorIs(t, must.Err(m.Kernel("last")), ErrClosed)
+	require.ErrorIs(t, must.Err(m.Variable("counter")), ErrClosed)
 	require.NoError(t, out.Free())
 }
 
@@ -235,12 +213,9 @@ func TestReach(t *testing.T) {
 	require.NoError(t, a.Reach(a))
 	require.NoError(t, a.Reach(b))
 	require.NoError(t, a.Reach(b))
-	theirs, err := Alloc[uint32](b, 1)
-	require.NoError(t, err)
-	mod, err := a.Load([]byte(kernels))
-	require.NoError(t, err)
-	k, err := mod.Kernel("last")
-	require.NoError(t, err)
+	theirs := must.Get(Alloc[uint32](b, 1))
+	mod := must.Get(a.Load([]byte(kernels)))
+	k := must.Get(mod.Kernel("last"))
 	require.NoError(t, k.Launch(Legacy, Launch{Shared: 64}, theirs))
 	require.NoError(t, a.Synchronize(Legacy))
 	got := make([]uint32, 1)

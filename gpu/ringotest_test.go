@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	_ "github.com/ringo-go/ringo/gpu/emu"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/ringotest"
 )
 
@@ -27,8 +28,7 @@ func TestRanksWithGPUs(t *testing.T) {
 		require.EqualValues(t, 6, x[0])
 		d := c.Device()
 		require.NotNil(t, d)
-		m, err := d.Alloc(4)
-		require.NoError(t, err)
+		m := must.Get(d.Alloc(4))
 		defer d.Free(m)
 		require.NoError(t, d.Write(m, []byte{byte(c.Rank() + 1), 0, 0, 0}))
 		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m, Out: m, Count: 1, Type: ringo.Int32}))

@@ -84,9 +84,6 @@ func (r *Report) wrong() (n int64) {
 	return n
 }
 
-// Save writes the report as JSON.
-func (r *Report) Save(file string) error { return bench.SaveReport(file, r) }
-
 // describe queries driver and device. The device's context is current.
 func describe(d cuda.Driver, ordinal int) (Driver, GPU, error) {
 	driver := Driver{Name: d.Name()}

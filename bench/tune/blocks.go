@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // How much of the bandwidth a row may lose to take fewer blocks, by policy.
@@ -65,10 +64,7 @@ func (t *tuning) shareTimes(comms []*ringo.Comm) error {
 	var wg sync.WaitGroup
 	for i, c := range comms {
 		all[i] = slices.Clone(us)
-		wg.Go(func() {
-			r := mem.Of(all[i])
-			errs[i] = c.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: r, Out: r, Count: len(us), Type: ringo.Float64})
-		})
+		wg.Go(func() { errs[i] = ringo.Broadcast(c, all[i], 0) })
 	}
 	wg.Wait()
 	us = all[0]

@@ -171,7 +171,7 @@ func (m *meter) time(call *ringo.Call) (float64, error) {
 // loop is the time of each of n calls of f in microseconds, the average of all
 // ranks, which begin together.
 func (m *meter) loop(n int, f func() error) (float64, error) {
-	if err := m.comm.Do(&ringo.Call{Kind: ringo.KindBarrier}); err != nil {
+	if err := ringo.Barrier(m.comm); err != nil {
 		return 0, err
 	}
 	start := time.Now()
@@ -184,8 +184,6 @@ func (m *meter) loop(n int, f func() error) (float64, error) {
 		return 0, err
 	}
 	us := []float64{float64(time.Since(start).Nanoseconds()) / 1e3 / float64(n) / float64(m.comm.Size())}
-	sum := mem.Of(us)
-	err := m.comm.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: sum, Out: sum, Count: 1, Type: ringo.Float64,
-		Op: ringo.Sum})
+	err := ringo.AllReduce(m.comm, us, ringo.Sum)
 	return us[0], err
 }

@@ -3,6 +3,7 @@ package rendezvous
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -26,7 +27,7 @@ type Coder struct {
 	bad     bool
 }
 
-// A Coded value says by code which fields it has, in which order.
+// A Coded value says by code which fields it has, in which order. Writing changes nothing of the value.
 type Coded interface{ code(c *Coder) }
 
 // Append adds the encoded value to b.
@@ -63,81 +64,63 @@ func (c *Coder) take(n int) []byte {
 
 // fixed codes bytes whose number is known.
 func (c *Coder) fixed(v []byte) {
-	if !c.reading {
+	if c.reading {
+		copy(v, c.take(len(v)))
+	} else {
 		c.b = append(c.b, v...)
-		return
 	}
-	copy(v, c.take(len(v)))
 }
 
-// number codes a number of 4 bytes.
-func (c *Coder) number(v uint32) uint32 {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], v)
-	c.fixed(b[:])
-	if c.bad {
-		return 0
+// long codes a number of 8 bytes.
+func long[T ~int | ~int64 | ~uint64](c *Coder, v *T) {
+	if !c.reading {
+		c.b = binary.BigEndian.AppendUint64(c.b, uint64(*v))
+	} else if b := c.take(8); b != nil {
+		*v = T(binary.BigEndian.Uint64(b))
 	}
-	return binary.BigEndian.Uint32(b[:])
 }
 
-func (c *Coder) long(v *uint64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], *v)
-	c.fixed(b[:])
-	if *v = binary.BigEndian.Uint64(b[:]); c.bad {
-		*v = 0
+// within codes a number of 4 bytes that lies between two others.
+func within[T ~int | ~int32](c *Coder, v *T, low, high int64) {
+	if !c.reading {
+		c.b = binary.BigEndian.AppendUint32(c.b, uint32(*v))
+	} else if b := c.take(4); b != nil {
+		n := int64(binary.BigEndian.Uint32(b))
+		if low < 0 {
+			n = int64(int32(n))
+		}
+		if c.check(n >= low && n <= high); !c.bad {
+			*v = T(n)
+		}
 	}
 }
 
 // short codes a number of 4 bytes without a sign.
-func (c *Coder) short(v *int) { *v = int(c.number(uint32(*v))) }
-
-// integer codes a number of 8 bytes.
-func (c *Coder) integer(v *int) {
-	u := uint64(*v)
-	c.long(&u)
-	*v = int(u)
-}
-
-func (c *Coder) duration(v *time.Duration) {
-	u := uint64(*v)
-	c.long(&u)
-	*v = time.Duration(u)
-}
+func (c *Coder) short(v *int) { within(c, v, 0, math.MaxUint32) }
 
 // rank codes a rank, or -1 for nobody.
-func (c *Coder) rank(v *int) {
-	r := int32(c.number(uint32(int32(*v))))
-	if c.check(r >= -1 && r < MaxRanks); c.bad {
-		r = 0
-	}
-	*v = int(r)
-}
+func (c *Coder) rank(v *int) { within(c, v, -1, MaxRanks-1) }
 
 // count codes a number of at most limit.
-func (c *Coder) count(v *int, limit int) {
-	n := c.number(uint32(*v))
-	if c.check(uint64(n) <= uint64(limit)); c.bad {
-		n = 0
-	}
-	*v = int(n)
-}
+func (c *Coder) count(v *int, limit int) { within(c, v, 0, int64(limit)) }
 
 func (c *Coder) flag(v *bool) {
 	var b byte
 	if *v {
 		b = 1
 	}
-	octet(c, &b)
-	c.check(b <= 1)
-	*v = b == 1
+	if octet(c, &b); c.reading {
+		c.check(b <= 1)
+		*v = b == 1
+	}
 }
 
 func octet[T ~byte](c *Coder, v *T) {
-	b := [1]byte{byte(*v)}
-	c.fixed(b[:])
-	*v = T(b[0])
+	if !c.reading {
+		c.b = append(c.b, byte(*v))
+	} else if b := c.take(1); b != nil {
+		*v = T(b[0])
+	}
 }
 
 func (c *Coder) blob(v *[]byte, limit int) {
@@ -179,7 +162,7 @@ func (c *Coder) all(fields ...any) {
 	for _, f := range fields {
 		switch f := f.(type) {
 		case *uint64:
-			c.long(f)
+			long(c, f)
 		case *int:
 			c.rank(f)
 		case *bool:
@@ -187,7 +170,7 @@ func (c *Coder) all(fields ...any) {
 		case *string:
 			c.text(f)
 		case *time.Duration:
-			c.duration(f)
+			long(c, f)
 		case *[]int:
 			list(c, f, max(len(c.b)-4, 0)/4, (*Coder).rank)
 		case *[16]byte:

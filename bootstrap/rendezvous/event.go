@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Event is what happens to a group.
-type Event interface{ event() }
+// An Event is what happens to a group: one of the types below.
+type Event any
 
 type (
 	// Said is a message of a rank.
@@ -44,16 +44,8 @@ type (
 	}
 )
 
-func (Said) event()         {}
-func (Lost) event()         {}
-func (Unheard) event()      {}
-func (Fired) event()        {}
-func (Met) event()          {}
-func (Acknowledged) event() {}
-func (Reached) event()      {}
-
-// An Action is what the owner of a Machine must do, in order.
-type Action interface{ action() }
+// An Action is what the owner of a Machine must do, in order: one of the types below.
+type Action any
 
 type (
 	// Tell sends ranks a message.
@@ -95,17 +87,6 @@ type (
 		Wait  time.Duration
 	}
 )
-
-func (Tell) action()       {}
-func (Begin) action()      {}
-func (End) action()        {}
-func (Refuse) action()     {}
-func (Meet) action()       {}
-func (Miss) action()       {}
-func (Regrouping) action() {}
-func (Announce) action()   {}
-func (Look) action()       {}
-func (Reach) action()      {}
 
 // A Timer is one of a machine's timers. Only Quitter has one for each rank.
 type Timer struct {

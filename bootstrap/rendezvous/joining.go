@@ -147,8 +147,9 @@ func (m *Roster) code(c *Coder) {
 	}
 	for _, rank := range away {
 		why := m.Away[rank]
-		c.text(&why)
-		m.Away[rank] = why
+		if c.text(&why); c.reading {
+			m.Away[rank] = why
+		}
 	}
 	c.check(len(m.Cards) == len(m.Came) && len(m.Away) == len(away) && slices.IsSorted(away) && slices.IsSorted(m.Came))
 }

@@ -273,7 +273,9 @@ func (m *Machine) announce(f *Failure) {
 		m.outbox.do(Announce{*f})
 	}
 	r := &m.ranks
-	to := slices.DeleteFunc(r.audience(), func(q int) bool { return slices.Equal(f.Culprits, []int{q}) && q == f.Rank })
+	to := slices.DeleteFunc(r.audience(), func(q int) bool { // who has complained of itself knows
+		return slices.Equal(f.Culprits, []int{q}) && q == f.Rank && !f.Died
+	})
 	for _, q := range m.unreached { // they may hear it later
 		if !r.told[q] {
 			to = append(to, q)

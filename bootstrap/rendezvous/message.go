@@ -14,7 +14,7 @@ type Part struct {
 }
 
 func (m *Part) code(c *Coder) {
-	c.long(&m.Seq)
+	c.all(&m.Seq)
 	c.blob(&m.Data, MaxBlob)
 }
 
@@ -25,14 +25,14 @@ type Gathered struct {
 }
 
 func (m *Gathered) code(c *Coder) {
-	c.long(&m.Seq)
+	c.all(&m.Seq)
 	c.parts(&m.Data)
 }
 
 // Held says that the head of this rank's machine has the result of the Seq-th AllGather.
 type Held struct{ Seq uint64 }
 
-func (m *Held) code(c *Coder) { c.long(&m.Seq) }
+func (m *Held) code(c *Coder) { c.all(&m.Seq) }
 
 // Resend says that the rank could not get the result from its head.
 type Resend struct{ Held }
@@ -78,8 +78,8 @@ func (m *Failed) code(c *Coder) {
 		c.all(&d.Number, &d.RankA, &d.RankB, &d.CallA, &d.CallB)
 		optional(c, &d.Counts, func(c *Coder, d *Differ) {
 			c.rank(&d.Entry)
-			c.integer(&d.A)
-			c.integer(&d.B)
+			long(c, &d.A)
+			long(c, &d.B)
 		})
 	})
 	optional(c, &m.Late, func(c *Coder, l *Lateness) {
@@ -107,10 +107,8 @@ func (m *Failed) blames() bool {
 type Inquire struct{ Position }
 
 func (m *Inquire) code(c *Coder) {
-	needs := int(m.Needs)
 	c.all(&m.Awaits)
-	c.count(&needs, MaxRanks+int(ofRank))
-	m.Needs = Need(needs)
+	within(c, &m.Needs, 0, MaxRanks+int64(ofRank))
 	list(c, &m.Messages, maxMessages, func(c *Coder, s *Messages) { c.all(&s.Peer, &s.Count, &s.Call) })
 	m.Position.code(c)
 }
@@ -134,8 +132,8 @@ type Late struct{ Position }
 func (m *Late) code(c *Coder) {
 	s := &m.Stop
 	c.all(&s.Last, &s.At, &s.Peer, &s.Sending, &s.Unsure)
-	c.integer(&s.Round)
-	c.integer(&s.Step)
+	long(c, &s.Round)
+	long(c, &s.Step)
 	c.all(&s.Waited, &s.Still)
 	c.check(s.Round >= 0 && s.Step >= 0)
 	m.Position.code(c)
@@ -150,7 +148,7 @@ func (m *Called) code(c *Coder) { c.all(&m.Number, &m.Call) }
 func (p *Position) code(c *Coder) {
 	c.flag(&p.Waiting)
 	list(c, &p.Calls, maxCalls, func(c *Coder, m *Called) { m.code(c) })
-	list(c, &p.Counts, maxCounts, (*Coder).integer)
+	list(c, &p.Counts, maxCounts, long[int])
 }
 
 // Append encodes the position, without Stop, Awaits, Needs and Messages.
@@ -247,7 +245,7 @@ type Knocked struct {
 }
 
 func (m *Knocked) code(c *Coder) {
-	c.long(&m.Stage)
+	c.all(&m.Stage)
 	list(c, &m.Heard, len(c.b), (*Coder).flag)
 }
 

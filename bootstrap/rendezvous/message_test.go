@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -72,7 +73,10 @@ func TestMessages(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	for _, m := range samples() {
 		seen[reflect.TypeOf(m)] = true
+		var both sync.WaitGroup // a message may be written for several ranks at once
+		both.Go(func() { Encode(m) })
 		frame := Encode(m)
+		both.Wait()
 		got, err := read(frame, MaxBody)
 		require.NoError(t, err, "%T", m)
 		require.Equal(t, m, got)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -49,21 +48,16 @@ func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
 	}
 	var list []measurement
 	for step := 0; ; step++ {
-		var order []byte
+		var t trial
 		var ids []bootstrap.ID
+		var err error
 		if j.First() {
-			var err error
-			if order, ids, err = j.announce(b, step); err != nil {
+			if t, ids, err = j.announce(b, step); err != nil {
 				return nil, err
 			}
 		}
-		parts, err := j.Gather(ctx, order)
-		if err != nil {
+		if t, err = told(ctx, j, t); err != nil {
 			return nil, err
-		}
-		var t trial
-		if err := json.Unmarshal(parts[j.first], &t); err != nil {
-			return nil, fmt.Errorf("rank 0 says nothing sensible: %w", err)
 		}
 		if t.Skip != "" {
 			return nil, skip("%s", t.Skip)
@@ -83,7 +77,8 @@ func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
 			said = err.Error()
 			list = append(list, measurement{Subject: j.self(), Quantity: "trial", Value: float64(step), Text: said})
 		}
-		if parts, err = j.Collect(ctx, []byte(said)); err != nil {
+		parts, err := j.Collect(ctx, []byte(said))
+		if err != nil {
 			return nil, err
 		}
 		if j.First() {
@@ -108,12 +103,11 @@ func results(groups [][]int, parts [][]byte) []bool {
 }
 
 // announce is rank 0's message about the next step, and the meeting points that rank 0 serves for it.
-func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
-	t := trial{Groups: b.next(), Found: b.found, Skip: j.spoilt}
+func (j *job) announce(b *bisection, step int) (t trial, ids []bootstrap.ID, err error) {
+	t = trial{Groups: b.next(), Found: b.found, Skip: j.spoilt}
 	if t.Skip != "" {
 		t.Groups = nil
 	}
-	var ids []bootstrap.ID
 	at := ":0" // ranks may reach it at different addresses
 	if isLoopback(j.meetAt) {
 		at = net.JoinHostPort(j.meetAt, "0")
@@ -125,16 +119,15 @@ func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 		}
 		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: at, Key: j.meetKey(step, i), TLS: j.tls})
 		if err != nil {
-			return nil, nil, err
+			return t, nil, err
 		}
 		_, port, err := net.SplitHostPort(id.Addr())
 		if err != nil {
-			return nil, nil, err
+			return t, nil, err
 		}
 		ids, t.Ports = append(ids, id), append(t.Ports, port)
 	}
-	text, err := json.Marshal(t)
-	return text, ids, err
+	return t, ids, nil
 }
 
 // meetKey is the key of a group's meeting point. Each rank computes it, so that it is never sent.

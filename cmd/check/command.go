@@ -83,8 +83,8 @@ func (f *commandFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.json, "json", "", "`FILE` the report, of schema ringo-check/1; - is standard output, which then has "+
 		"nothing else")
 	fs.StringVar(&f.baseline, "baseline", "", "`FILE` compare with such a report of an earlier run")
-	fs.StringVar(&f.hosts, "hostfile", "", "`FILE` a rank on each host that the file names, a line each, by ssh; those that "+
-		"do not answer are findings")
+	fs.StringVar(&f.hosts, "hostfile", "", "`FILE` a rank on each host that the file names, a line each, by ssh; those "+
+		"that do not answer are findings")
 	fs.StringVar(&f.ssh, "ssh", "ssh -o BatchMode=yes -o ConnectTimeout=10",
 		"`COMMAND` in place of ssh -o BatchMode=yes -o ConnectTimeout=10")
 	fs.StringVar(&f.remote, "remote", "ringo", "`PATH` the command ringo there (default ringo)")
@@ -92,8 +92,8 @@ func (f *commandFlags) register(fs *flag.FlagSet) {
 		func() string { return f.address },
 		"address `ADDR` where those hosts reach this one, host:port with port 0 for any")
 	fs.BoolVar(&f.worker, "worker", false, "")
-	cli.Var(fs, f.setMetrics, func() string { return f.metrics }, "metrics `FILE` Prometheus text; with an address, such as "+
-		":9400, serve it there at /metrics until the process is ended")
+	cli.Var(fs, f.setMetrics, func() string { return f.metrics }, "metrics `FILE` Prometheus text; with an address, such "+
+		"as :9400, serve it there at /metrics until the process is ended")
 	cli.Duration(fs, &f.every, cli.Moment, "every `D` check again every D")
 	fs.StringVar(&f.junit, "junit", "", "`FILE` JUnit's XML")
 	fs.StringVar(&f.svg, "svg", "", "`FILE` the heat maps of pairs")

@@ -21,14 +21,14 @@ func gpuStages() []stage {
 		{Name: "GPUs", Asks: "Does every host have its GPUs, of one model, and can they be used?",
 			Quick: 10 * time.Second, Full: time.Minute, Measure: countGPUs, Judge: judgeGPUs},
 		{Name: "GPU state", Asks: "What does the driver say of its GPUs' memory, clocks, PCIe and NVLink?",
-			Quick: 5 * time.Second, Full: 20 * time.Second, Measure: askGPUs, Judge: judgeState},
+			Quick: 5 * time.Second, Full: 20 * time.Second, Measure: onGPUs(askGPUs), Judge: judgeState},
 		{Name: "GPU memory", Asks: "Does each GPU's memory keep what is written, and is it as fast as the others'?",
-			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: testMemories, Judge: judgeMemory},
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: onGPUs(testMemories), Judge: judgeMemory},
 		{Name: "GPU pairs", Asks: "Does each GPU reach each other one of its host, whole lines, right bytes, and as fast " +
 			"as the others?",
-			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: measurePairs, Judge: judgePairs},
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: onGPUs(measurePairs), Judge: judgePairs},
 		{Name: "GPU collectives", Asks: "Are collectives over each host's GPUs right?",
-			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: collectGPUs, Judge: judgeCollectives},
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: onGPUs(collectGPUs), Judge: judgeCollectives},
 	}
 }
 
@@ -121,6 +121,27 @@ func (j *job) gpuSet() (s *gpuSet, done func(), err error) {
 		return nil, nil, s.err
 	}
 	return s, s.use.Unlock, nil
+}
+
+// onGPUs is the Measure of a stage that skips hosts without GPUs, which the first stage has reported.
+func onGPUs(f func(context.Context, *job, *gpuSet) ([]measurement, error)) func(context.Context, *job) (
+	[]measurement, error) {
+	return func(ctx context.Context, j *job) ([]measurement, error) {
+		s, done, err := j.gpuSet()
+		if err != nil {
+			return nil, noGPUs(err)
+		}
+		defer done()
+		return f(ctx, j, s)
+	}
+}
+
+// noGPUs turns the error of a host without a driver into a skip.
+func noGPUs(err error) error {
+	if _, skip := skipped(err); skip {
+		return err
+	}
+	return skip("no GPUs")
 }
 
 // close gives the GPUs back, unless a stage hangs.
@@ -290,19 +311,13 @@ func judgeGPUs(r *report, cfg *config) []finding {
 		}
 	}
 	for _, q := range []struct{ quantity, code, text string }{
-		{"driver", "drivers-differ", "its driver is %s, and %s on %s: install the same everywhere"},
-		{"CUDA", "drivers-differ", "its driver is of CUDA %s, and %s on %s: install the same everywhere"},
+		{"driver", "drivers-differ", "its driver is %[1]s, and %[2]s on %[3]s: install the same everywhere"},
+		{"CUDA", "drivers-differ", "its driver is of CUDA %[1]s, and %[2]s on %[3]s: install the same everywhere"},
+		{"model", "models-differ", "it is a %[1]s, and the others are %[2]s: collectives go at the pace of the slowest"},
+		{"size", "sizes-differ", "it has %[1]s of memory, and the others %[2]s: MIG, a reserved part, or another model"},
 	} {
 		for _, o := range unlike(r.Of(stage, q.quantity)) {
 			f.add(degraded, q.code, o.Subject, 0, q.text, o.said(), o.most, o.who)
-		}
-	}
-	for _, q := range []struct{ quantity, code, text string }{
-		{"model", "models-differ", "it is a %s, and the others are %s: collectives go at the pace of the slowest"},
-		{"size", "sizes-differ", "it has %s of memory, and the others %s: MIG, a reserved part, or another model"},
-	} {
-		for _, o := range unlike(r.Of(stage, q.quantity)) {
-			f.add(degraded, q.code, o.Subject, 0, q.text, o.said(), o.most)
 		}
 	}
 	f.gpuFailures(stage)

@@ -17,12 +17,7 @@ import (
 // again over the halves of a half that fails, so that the smallest failing set is named.
 
 // collectGPUs carries out collectives of the host's GPUs and verifies every element.
-func collectGPUs(ctx context.Context, j *job) ([]measurement, error) {
-	s, done, err := j.gpuSet()
-	if err != nil {
-		return nil, noGPUs(err)
-	}
-	defer done()
+func collectGPUs(ctx context.Context, j *job, s *gpuSet) ([]measurement, error) {
 	live := s.live()
 	if len(live) < 2 {
 		return nil, skip("there are fewer than two GPUs")

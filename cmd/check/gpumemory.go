@@ -40,12 +40,7 @@ func (s *gpuSet) effort(full bool) effort {
 }
 
 // testMemories writes and reads each GPU's memory.
-func testMemories(ctx context.Context, j *job) ([]measurement, error) {
-	s, done, err := j.gpuSet()
-	if err != nil {
-		return nil, noGPUs(err)
-	}
-	defer done()
+func testMemories(ctx context.Context, j *job, s *gpuSet) ([]measurement, error) {
 	host, e := j.Host(), s.effort(j.cfg.Full)
 	list := s.each(ctx, host, func(i int, g *meter.GPU) (list []measurement, err error) {
 		at := of(host, gpuName(i))

@@ -49,30 +49,26 @@ func measureNCCL(ctx context.Context, j *job) ([]measurement, error) {
 		done()
 		return nil, err
 	}
-	type outcome struct {
-		took time.Duration
-		err  error
-	}
-	ended := make(chan outcome, 1)
+	at := of(j.Host(), "")
+	ended := make(chan measurement, 1)
 	go func() {
 		defer done()
 		runtime.LockOSThread() // NCCL's groups are a thread's
 		defer runtime.UnlockOSThread()
-		took, err := n.run()
-		ended <- outcome{took, err}
-	}()
-	list := []measurement{{Subject: of(j.Host(), ""), Quantity: "version", Text: n.version}}
-	select {
-	case o := <-ended:
-		if o.err != nil {
-			return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "fails", Text: firstLine(o.err.Error())}), nil
+		m := measurement{Subject: at, Quantity: "all-reduce", Unit: "s", Text: gpuNames(n.set)}
+		if took, err := n.run(); err != nil {
+			m = measurement{Subject: at, Quantity: "fails", Text: firstLine(err.Error())}
+		} else {
+			m.Value = took.Seconds()
 		}
-		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "all-reduce", Value: o.took.Seconds(), Unit: "s",
-			Text: gpuNames(n.set)}), nil
+		ended <- m
+	}()
+	m := measurement{Subject: at, Quantity: "fails", Text: "it has not ended when the stage did: it hangs"}
+	select {
+	case m = <-ended:
 	case <-ctx.Done():
-		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "fails",
-			Text: "it has not ended when the stage did: it hangs"}), nil
 	}
+	return []measurement{{Subject: at, Quantity: "version", Text: n.version}, m}, nil
 }
 
 // A trialOfNCCL is collectives of some GPUs of a host.

@@ -13,12 +13,7 @@ import (
 
 // measurePairs measures each pair of the host's GPUs, both ways. Pairs that have no GPU in common are measured at
 // once where switches join them, and otherwise one after the other.
-func measurePairs(ctx context.Context, j *job) (list []measurement, err error) {
-	s, done, err := j.gpuSet()
-	if err != nil {
-		return nil, noGPUs(err)
-	}
-	defer done()
+func measurePairs(ctx context.Context, j *job, s *gpuSet) (list []measurement, err error) {
 	if len(s.gpus) < 2 {
 		return nil, skip("there is one GPU")
 	}

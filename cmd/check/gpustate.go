@@ -10,27 +10,13 @@ import (
 )
 
 // askGPUs asks the driver's management library about every GPU.
-func askGPUs(ctx context.Context, j *job) (list []measurement, err error) {
-	s, done, err := j.gpuSet()
-	if err != nil {
-		return nil, noGPUs(err)
-	}
-	defer done()
+func askGPUs(ctx context.Context, j *job, s *gpuSet) (list []measurement, err error) {
 	if s.manager == nil {
 		return nil, skip("no NVML: %s", s.without)
 	}
 	for i := range s.gpus {
 		at := of(j.Host(), gpuName(i))
-		pci, err := s.pci(i)
-		if err != nil {
-			list = append(list, measurement{Subject: at, Quantity: "lost", Text: err.Error()})
-			continue
-		}
-		d, err := s.manager.At(pci)
-		var state nvml.State
-		if err == nil {
-			state, err = s.manager.State(d)
-		}
+		state, err := s.state(i)
 		if err != nil {
 			list = append(list, measurement{Subject: at, Quantity: "lost", Text: err.Error()})
 			continue
@@ -43,20 +29,21 @@ func askGPUs(ctx context.Context, j *job) (list []measurement, err error) {
 	return list, nil
 }
 
-// noGPUs turns the error of a host without a driver into a skip: the first stage has reported it.
-func noGPUs(err error) error {
-	if _, skip := skipped(err); skip {
-		return err
-	}
-	return skip("no GPUs")
-}
-
-func (s *gpuSet) pci(i int) (string, error) {
+// state is what the manager says of a GPU of the driver's.
+func (s *gpuSet) state(i int) (state nvml.State, err error) {
 	dev, err := s.driver.DeviceGet(i)
 	if err != nil {
-		return "", err
+		return state, err
 	}
-	return s.driver.DeviceGetPCIBusId(dev)
+	pci, err := s.driver.DeviceGetPCIBusId(dev)
+	if err != nil {
+		return state, err
+	}
+	d, err := s.manager.At(pci)
+	if err != nil {
+		return state, err
+	}
+	return s.manager.State(d)
 }
 
 // measured turns the known fields of a state into measurements.
@@ -160,26 +147,13 @@ func judgeState(r *report, _ *config) []finding {
 		quantity string
 		severity severity
 		code     string
-		text     string // with the number
+		text     string // with the number, of what counts
 	}{
 		{"errors uncorrected", broken, "ecc-uncorrected",
 			"%.0f uncorrected errors of memory since the driver was loaded: drain and reset it, and replace it if they come " +
 				"again"},
 		{"NVLink recoveries", degraded, "nvlink-recovers",
 			"its NVLinks were trained anew %.0f times since the driver was loaded: a weak link or connector"},
-	} {
-		for _, m := range r.Of(stage, q.quantity) {
-			if m.Value > 0 {
-				f.add(q.severity, q.code, m.Subject, m.Value, q.text, m.Value)
-			}
-		}
-	}
-	for _, q := range []struct {
-		quantity string
-		severity severity
-		code     string
-		text     string
-	}{
 		{"no spare row", broken, "rows-exhausted",
 			"a bad row of its memory could not be replaced, no spare is left: replace the GPU"},
 		{"row waits", degraded, "row-pending",
@@ -189,7 +163,10 @@ func judgeState(r *report, _ *config) []finding {
 		{"MIG", degraded, "mig", "it is cut into instances (MIG), which reach no other GPU: nvidia-smi -mig 0 undoes it"},
 	} {
 		for _, m := range r.Of(stage, q.quantity) {
-			if m.Text == nvml.On.String() {
+			switch {
+			case m.Value > 0:
+				f.add(q.severity, q.code, m.Subject, m.Value, q.text, m.Value)
+			case m.Text == nvml.On.String():
 				f.add(q.severity, q.code, m.Subject, 0, "%s", q.text)
 			}
 		}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -182,6 +183,41 @@ func (j *job) Collect(ctx context.Context, data []byte) ([][]byte, error) {
 // conclude is the Collect at the end of the stage.
 func (j *job) conclude(ctx context.Context, data []byte) ([][]byte, error) {
 	return j.gather(ctx, data, lastGather+1)
+}
+
+// parts gathers a value of every rank by one of these: nil for those that give none. If one says nothing sensible,
+// there is an error beside the others' values.
+func parts[T any](ctx context.Context, gather func(context.Context, []byte) ([][]byte, error), mine T) ([]*T, error) {
+	text, err := json.Marshal(mine)
+	if err != nil {
+		return nil, err
+	}
+	all, err := gather(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*T, len(all))
+	for r, part := range all {
+		if part == nil {
+			continue
+		}
+		v := new(T)
+		if failed := json.Unmarshal(part, v); failed != nil {
+			err = fmt.Errorf("rank %d says nothing sensible: %w", r, failed)
+			continue
+		}
+		list[r] = v
+	}
+	return list, err
+}
+
+// told is the first rank's value.
+func told[T any](ctx context.Context, j *job, mine T) (T, error) {
+	all, err := parts(ctx, j.Gather, mine)
+	if all == nil || all[j.first] == nil {
+		return mine, err
+	}
+	return *all[j.first], nil
 }
 
 func (j *job) gather(ctx context.Context, data []byte, number int) ([][]byte, error) {

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,12 +49,10 @@ func TestLabReal(t *testing.T) {
 	}
 	cases = slices.DeleteFunc(cases, (*labCase).simulatedOnly)
 	if which == "all" {
-		var sum labSum
-		t.Cleanup(func() { t.Logf("%+v", sum.count) })
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				c.real(t, &sum, time.Time{})
+				c.real(t, time.Time{})
 			})
 		}
 		return
@@ -63,30 +60,7 @@ func TestLabReal(t *testing.T) {
 	end := time.Now().Add(labTime)
 	for i := 0; i < labCases && time.Now().Before(end); i++ {
 		c := cases[(turn*labCases+i*len(cases)/labCases)%len(cases)]
-		t.Run(c.name, func(t *testing.T) { c.real(t, &labSum{}, end) })
-	}
-}
-
-// A labSum is what all runs of a laboratory have found.
-type labSum struct {
-	mu    sync.Mutex
-	count struct{ Faults, Named, Healthy, Accusing int }
-}
-
-func (s *labSum) add(c *labCase, missing, wrong []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case !c.faulty():
-		s.count.Healthy++
-	case len(missing) == 0:
-		s.count.Named++
-		fallthrough
-	default:
-		s.count.Faults++
-	}
-	if len(wrong) > 0 {
-		s.count.Accusing++
+		t.Run(c.name, func(t *testing.T) { c.real(t, end) })
 	}
 }
 
@@ -105,10 +79,10 @@ const labBusy = 4
 
 // real carries out checks in namespaces until one is right, once where the machine has time, and judges the last. After
 // end, if that is not zero, there is no more.
-func (c *labCase) real(t *testing.T, sum *labSum, end time.Time) {
+func (c *labCase) real(t *testing.T, end time.Time) {
 	var missing, wrong []string
 	var said string
-	for try := range labRuns {
+	for range labRuns {
 		l := c.lan(t)
 		began := time.Now()
 		var r *report
@@ -116,9 +90,6 @@ func (c *labCase) real(t *testing.T, sum *labSum, end time.Time) {
 		missing, wrong = c.judge(r)
 		load, _ := thisMachine("/").number("proc/loadavg")
 		t.Logf("%v, load %.1f, lacks %q, accuses %q", time.Since(began).Round(100*time.Millisecond), load, missing, wrong)
-		if try == 0 {
-			sum.add(c, missing, wrong)
-		}
 		if len(missing)+len(wrong) == 0 || load < float64(runtime.NumCPU()) {
 			break
 		}

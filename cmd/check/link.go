@@ -25,9 +25,6 @@ func phasesOf(slot time.Duration, rails int) phases {
 		stream: min(per/5, 100*time.Millisecond), far: per / 8}
 }
 
-// total is the time of all phases together.
-func (p phases) total() time.Duration { return p.ping + p.burst + 2*p.stream }
-
 // A linkResult holds the measurements of both ends of a connection; There is the direction to the acceptor.
 type linkResult struct {
 	Latency           time.Duration // one way: half of a quick round trip

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -145,27 +144,22 @@ func measureNetwork(ctx context.Context, j *job) ([]measurement, error) {
 			go j.serve(ln, wantLink, calls)
 		}
 	}
-	text, err := json.Marshal(mine)
-	if err != nil {
-		return nil, err
-	}
-	parts, err := j.Gather(ctx, text)
-	if err != nil {
+	all, err := parts(ctx, j.Gather, mine)
+	if all == nil {
 		return nil, err
 	}
 	leaders := map[int]bool{}
 	for _, h := range j.Hosts() {
 		leaders[h[0]] = true
 	}
-	for r, p := range parts {
-		var ports []port
-		if !leaders[r] || p == nil || json.Unmarshal(p, &ports) != nil || len(ports) == 0 {
+	for r, ports := range all {
+		if !leaders[r] || ports == nil || len(*ports) == 0 {
 			continue
 		}
 		if r == j.rank {
 			crew.me = len(crew.ranks)
 		}
-		crew.hosts, crew.ranks = append(crew.hosts, ports), append(crew.ranks, r)
+		crew.hosts, crew.ranks = append(crew.hosts, *ports), append(crew.ranks, r)
 	}
 	crew.ownPorts(trouble == nil)
 	switch {

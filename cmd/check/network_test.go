@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -12,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNetworkFaults: of four hosts, 1 to 4 or a to d, the link or host that is ill is named, and nothing else. Slow, late
-// and lossy ones are in TestLab.
+// TestNetworkFaults: of four hosts, 1 to 4 or a to d, the link or host that is ill is named, and nothing else. Slow,
+// late and lossy ones are in TestLab.
 func TestNetworkFaults(t *testing.T) {
 	// ill is healthy, with what some ways have in place of it.
 	ill := func(on func(a, b byte) bool, change func(l *fakeLink)) func(a, b byte) fakeLink {
@@ -244,4 +245,154 @@ func TestRailsOf(t *testing.T) {
 		many = append(many, ports(fmt.Sprintf("eth%d 10.0.0.%d/24", i, i))...)
 	}
 	require.Len(t, railsOf(many, many), maxRails)
+}
+
+// Each pair of hosts meets once, pairs of a round have no host in common, and the time of 1,000
+// hosts is bounded.
+func TestTournament(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 15, 16, 127, 1000, 1001} {
+		p := planTournament(n, 8*time.Minute)
+		met := make([]bool, n*n)
+		pairs := 0
+		for round := range p.Rounds {
+			for a := range n {
+				b := p.Peer(a, round)
+				switch {
+				case b < 0 && n%2 == 1:
+				case b < 0 || a == b || p.Peer(b, round) != a || a < b && met[a*n+b]:
+					t.Fatalf("%d hosts, round %d: host %d meets %d", n, round, a, b)
+				case a < b:
+					met[a*n+b] = true
+					pairs++
+				}
+			}
+		}
+		require.Equal(t, max(0, n*(n-1)/2), pairs)
+		require.LessOrEqual(t, time.Duration(p.Rounds)*p.Slot, 8*time.Minute)
+	}
+	p := planTournament(1000, networkShare(10*time.Minute))
+	require.LessOrEqual(t, time.Duration(p.Rounds)*p.Slot, 10*time.Minute)
+	in := phasesOf(p.Slot, 1)
+	require.Less(t, in.ping+in.burst+2*in.stream, p.Slot, "what a pair does does not fit into its slot")
+	require.GreaterOrEqual(t, in.stream, 50*time.Millisecond)
+}
+
+// TestTwoHostsJudged: a slow single stream is no finding if several streams are quick, nor is the speed that a virtual
+// interface claims.
+func TestTwoHostsJudged(t *testing.T) {
+	there := pairOf(component{"a", "eth0"}, component{"b", "eth0"})
+	back := pairOf(there.To, there.component)
+	for _, c := range []struct {
+		name                string
+		one, many, other, s float64
+		want                []string
+	}{
+		{"fast", 11, 0, 11, 12.5, nil},
+		{"much faster than TCP is", 2, 0, 2, 50, nil},
+		{"one stream", 1, 0, 11, 0, []string{"slow-stream host a, eth0 to host b, eth0"}},
+		{"several are well", 1, 9, 11, 12.5, nil},
+		{"several are slow", 1, 2, 11, 0, []string{"slow-link host a, eth0 to host b, eth0"}},
+		{"a third is well", 4, 0, 11, 0, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}}}
+			add := func(s subject, q string, v float64) {
+				if v > 0 {
+					r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: s, Quantity: q, Value: v,
+						Unit: "GB/s"})
+				}
+			}
+			add(there, "bandwidth", c.one)
+			add(there, manyStreams, c.many)
+			add(back, "bandwidth", c.other)
+			add(there, "interface", c.s)
+			r.Findings = judgeNetwork(r, &config{})
+			require.Equal(t, c.want, codes(r))
+		})
+	}
+	h := newFakeHost(0)
+	require.Equal(t, 25., h.machine().speed("eth0"))
+	h.files["sys/class/net/veth1/speed"] = "10000\n"
+	require.Zero(t, h.machine().speed("veth1"))
+	require.Zero(t, h.machine().speed("lo"))
+}
+
+// TestAgreed: sweeps show a gap only if two or more do, and none shows another.
+func TestAgreed(t *testing.T) {
+	hole, other, none := gap{1400, 1420}, gap{576, 800}, gap{}
+	for _, c := range []struct {
+		results []gap
+		want    gap
+	}{
+		{[]gap{hole, hole, hole}, hole},
+		{[]gap{none, hole, hole}, hole},
+		{[]gap{none, none, hole}, none},
+		{[]gap{hole, other, hole}, none},
+		{[]gap{{Passes: 1500}, {Passes: 1500}, none}, gap{Passes: 1500}},
+		{[]gap{{Passes: 1500}, hole, hole}, none},
+		{[]gap{none, none, none}, none},
+	} {
+		require.Equal(t, c.want, agreed(c.results), "%v", c.results)
+	}
+}
+
+// TestGaps finds between which sizes a direction drops packets, and finds nothing where packets are lost by chance, or
+// where one of full size comes late.
+func TestGaps(t *testing.T) {
+	hole := func(longest int) func(a, b byte) fakeLink {
+		return func(a, b byte) fakeLink {
+			l := healthy(a, b)
+			if a == 1 {
+				l.longest = longest
+			}
+			return l
+		}
+	}
+	lossy := func(a, b byte) fakeLink { l := healthy(a, b); l.loss = 0.3; return l }
+	for _, c := range []struct {
+		name string
+		link func(a, b byte) fakeLink
+		want [2]gap
+		ill  bool
+	}{
+		{"none", healthy, [2]gap{}, false},
+		{"a usual MTU", hole(1400), [2]gap{{1400, 1420}, {Passes: 1500}}, true},
+		{"another one", hole(1479), [2]gap{{1450, 1480}, {Passes: 1500}}, true},
+		{"a small one", hole(576), [2]gap{{576, 800}, {Passes: 1500}}, true},
+		{"loss", lossy, [2]gap{}, false},
+		{"a long way", func(a, b byte) fakeLink { l := healthy(a, b); l.delay = time.Second / 4; return l }, [2]gap{}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fake := newFakeNet(c.link)
+				defer fake.close()
+				fake.owns(1, net.IPv4(10, 0, 0, 1))
+				ln := fake.listen(2, net.IPv4(10, 0, 0, 2))
+				go func() {
+					for {
+						far, err := ln.Accept()
+						if err != nil {
+							return
+						}
+						go func() { _ = answerLink(far, phases{}) }()
+					}
+				}()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				dial := func(ctx context.Context) (net.Conn, error) {
+					return fake.dial(ctx, 1, "10.0.0.1", ln.Addr().String(), fakePacket)
+				}
+				conn, err := dial(ctx)
+				require.NoError(t, err)
+				defer bounded(ctx, conn)()
+				found, err := gaps(ctx, conn, dial)
+				if c.ill {
+					require.Equal(t, errGap, err)
+				} else {
+					require.NotEqual(t, errGap, err)
+				}
+				require.Equal(t, c.want, found)
+			})
+		})
+	}
 }

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 )
 
@@ -20,29 +19,16 @@ func (c *crew) again(ctx context.Context, list []measurement) error {
 		turns = 3
 	}
 	for turn := 1; turn <= turns; turn++ {
-		text, err := json.Marshal(list)
-		if err != nil {
-			return err
-		}
-		parts, err := c.j.Collect(ctx, text)
-		if err != nil {
-			return err
-		}
-		var decided []byte
-		if c.j.First() {
-			if decided, err = json.Marshal(c.suspects(judgeWays(c.together(parts), c.j.cfg).again())); err != nil {
-				return err
-			}
-		}
-		if parts, err = c.j.Gather(ctx, decided); err != nil {
+		all, err := parts(ctx, c.j.Collect, list)
+		if err != nil && all == nil {
 			return err
 		}
 		var m rematch
-		if err := json.Unmarshal(parts[c.j.first], &m); err != nil {
-			return err
+		if c.j.First() {
+			m = c.suspects(judgeWays(c.together(all), c.j.cfg).again())
 		}
-		if len(m.Rounds) == 0 {
-			return nil
+		if m, err = told(ctx, c.j, m); err != nil || len(m.Rounds) == 0 {
+			return err
 		}
 		if c.j.Leader() && len(c.hosts) > 1 {
 			c.rematch(ctx, m, turn)
@@ -53,20 +39,19 @@ func (c *crew) again(ctx context.Context, list []measurement) error {
 }
 
 // together is a report of the measurements of all ranks.
-func (c *crew) together(parts [][]byte) *report {
+func (c *crew) together(lists []*[]measurement) *report {
 	all := &report{}
 	for _, h := range c.j.Hosts() {
 		all.Hosts = append(all.Hosts, hostReport{Name: c.j.members[h[0]].Host})
 	}
-	for r, p := range parts {
-		var theirs []measurement
-		if p == nil || json.Unmarshal(p, &theirs) != nil {
+	for r, list := range lists {
+		if list == nil {
 			continue
 		}
-		for i := range theirs {
-			theirs[i].Stage, theirs[i].Rank = "network", r
+		for _, m := range *list {
+			m.Stage, m.Rank = "network", r
+			all.Measurements = append(all.Measurements, m)
 		}
-		all.Measurements = append(all.Measurements, theirs...)
 	}
 	return all
 }

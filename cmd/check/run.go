@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -157,27 +156,18 @@ func (j *job) stage(ctx context.Context, s *stage, limit time.Duration, r *repor
 	}
 	wait, cancel := context.WithDeadline(ctx, start.Add(limit+2*grace))
 	defer cancel()
-	text, err := json.Marshal(mine)
-	if err != nil {
-		return fmt.Errorf("check: stage %s: %w", s.Name, err)
-	}
-	parts, err := j.conclude(wait, text)
+	all, err := parts(wait, j.conclude, mine)
 	if err != nil || r == nil {
 		return err
 	}
 	report := stageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Took: time.Since(start).Seconds()}
 	r.lose(j, newly(before, j.losses()), s.Name)
 	did := false // on any rank
-	for rank, part := range parts {
-		if part == nil {
-			continue
+	for rank, theirs := range all {
+		if theirs != nil {
+			r.take(j.members[rank], s.Name, theirs, &report)
+			did = did || theirs.Skip == ""
 		}
-		var theirs share
-		if err := json.Unmarshal(part, &theirs); err != nil {
-			return fmt.Errorf("check: stage %s: rank %d: %w", s.Name, rank, err)
-		}
-		r.take(j.members[rank], s.Name, &theirs, &report)
-		did = did || theirs.Skip == ""
 	}
 	if did {
 		report.Skipped = ""

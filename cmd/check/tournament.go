@@ -28,9 +28,6 @@ func planTournament(n int, limit time.Duration) tournament {
 	return t
 }
 
-// Time is the most that all rounds take.
-func (t tournament) Time() time.Duration { return time.Duration(t.Rounds) * t.Slot }
-
 // Peer is the host with which a host is measured in a round; -1 is none. By the circle method, the last
 // of an even number of hosts stays, and the others move on by one each round.
 func (t tournament) Peer(host, round int) int {

@@ -29,31 +29,10 @@ Examples
   ringo explain allreduce -np 4 -s 1M -device cuda
   ringo explain allgather -np 2 -s 64M -device cuda -registered -policy zero
 
-  -np N          ranks (default 4)
-  -node N        ranks of a host, for more than one host (default: all)
-  -host-mbps N   Mbit/s of a host's network (default: RINGO_HOST_MBPS, or 25000)
-  -s SIZE        bytes of the larger buffer of a rank (default 1M)
-  -d TYPE        element type (default float32)
-  -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
-  -algo A        this algorithm instead of the one that would be chosen
-  -deterministic reductions in order of rank, of floats
-  -steps W       print the steps: auto (up to 8 ranks), all, none, or a rank
-  -picture       draw the messages in any case, up to 16 ranks (default: where
-                 that is short, unless -steps says otherwise)
-  -o FILE.svg    draw the messages there, up to 64 ranks
-  -json FILE     save it all; - writes JSON here instead of text
+{np node host-mbps s d r algo deterministic steps picture o json}
 
 On GPU memory, for which none is needed here
-  -device D      host (default), cuda, or emu
-  -gpu NAME      of all ranks (default "NVIDIA H200")
-  -path P        between GPUs: p2p (default), pcie, "host memory", bridge
-  -registered    the memory is registered
-  -row SIZE      bytes of a row, of a call with a Norm (default: it has none)
-  -plan FILE     of ringo tune (default: the built-in one)
-  -policy P      how many blocks of the GPU: default, latency, efficiency, or
-                 zero
-  -max-blocks N, -min-blocks N
-                 what it may have at most (default 128), and at least
+{device gpu path registered row plan policy max-blocks min-blocks}
 `
 
 func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -244,20 +223,13 @@ func (e *explanation) alternatives() {
 		if i == 0 {
 			head = "differ:"
 		}
-		at := e.size(d.From)
+		at, upTo := e.size(d.From), ""
 		if d.To != d.From {
-			at += " to " + e.size(d.To)
+			at, upTo = at+" to "+e.size(d.To), "up to "
 		}
 		fmt.Fprintf(e.w, "%-10s at %s %s is chosen, where by the model %s takes %s%.0f %% less\n", head, at, d.Chosen,
-			d.Model, upTo(d.To != d.From), 100*d.Less)
+			d.Model, upTo, 100*d.Less)
 	}
-}
-
-func upTo(several bool) string {
-	if several {
-		return "up to "
-	}
-	return ""
 }
 
 // size prints the size of a rank's larger buffer, where Count elements are block bytes.

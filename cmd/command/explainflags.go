@@ -32,30 +32,35 @@ func newExplainFlags() *explainFlags {
 }
 
 func (f *explainFlags) register(fs *flag.FlagSet) {
-	paperRanks(fs, &f.ranks, &f.root, &f.node)
-	cli.Int(fs, &f.mbps, 0, math.MaxInt32, "Mbit/s of a host's network", "host-mbps")
-	sizeFlag(fs, &f.size, "s")
-	typeFlag(fs, &f.typ, "d")
-	algoFlag(fs, &f.algo, "algo")
-	fs.StringVar(&f.steps, "steps", f.steps, "")
-	cli.Word(fs, &f.device, "device", []string{"host", "cuda", "emu"}, "device")
-	fs.StringVar(&f.plan, "plan", "", "")
-	fs.BoolVar(&f.ordered, "deterministic", false, "")
-	fs.BoolVar(&f.drawn, "picture", false, "")
+	paperRanks(fs, &f.ranks, &f.root, &f.node, "ranks of a host, for more than one host (default: all)")
+	cli.Int(fs, &f.mbps, 0, math.MaxInt32, "Mbit/s of a host's network",
+		"host-mbps `N` Mbit/s of a host's network (default: RINGO_HOST_MBPS, or 25000)")
+	sizeFlag(fs, &f.size, "s `SIZE` bytes of the larger buffer of a rank (default 1M)")
+	typeFlag(fs, &f.typ, "d `TYPE` element type (default float32)")
+	algoFlag(fs, &f.algo, "algo `A` this algorithm instead of the one that would be chosen")
+	fs.StringVar(&f.steps, "steps", f.steps, "`W` print the steps: auto (up to 8 ranks), all, none, or a rank")
+	cli.Word(fs, &f.device, "device", []string{"host", "cuda", "emu"}, "device `D` host (default), cuda, or emu")
+	fs.StringVar(&f.plan, "plan", "", "`FILE` of ringo tune (default: the built-in one)")
+	fs.BoolVar(&f.ordered, "deterministic", false, "reductions in order of rank, of floats")
+	fs.BoolVar(&f.drawn, "picture", false, "draw the messages in any case, up to 16 ranks; else where that is "+
+		"short, unless -steps says otherwise")
 	cli.Var(fs, func(text string) (err error) {
 		if f.policy = text; len(text) != 1 || text > "3" { // NCCL's numbers
 			f.policy, err = cli.OneOf("policy", text, values("explain", "policy"))
 		}
 		return err
-	}, func() string { return f.policy }, "policy")
-	cli.Int(fs, &f.most, 0, mostBlocks, "1 to 128 blocks, or 0 for as many as there may be", "max-blocks")
-	cli.Int(fs, &f.least, 0, mostBlocks, "1 to 128 blocks, or 0 for none", "min-blocks")
-	fs.StringVar(&f.gpus.Name, "gpu", "", "")
-	cli.Word(fs, &f.gpus.Path, "path", values("explain", "path"), "path")
-	fs.BoolVar(&f.gpus.Registered, "registered", false, "")
-	sizeFlag(fs, &f.row, "row")
-	fs.StringVar(&f.out, "o", "", "")
-	fs.StringVar(&f.json, "json", "", "")
+	}, func() string { return f.policy },
+		"policy `P` of blocks of the GPU: default, latency, efficiency, or zero")
+	cli.Int(fs, &f.most, 0, mostBlocks, "1 to 128 blocks, or 0 for as many as there may be",
+		"max-blocks `N` what it may have at most (default 128)")
+	cli.Int(fs, &f.least, 0, mostBlocks, "1 to 128 blocks, or 0 for none", "min-blocks `N` what it has at least")
+	fs.StringVar(&f.gpus.Name, "gpu", "", "`NAME` of all ranks (default \"NVIDIA H200\")")
+	cli.Word(fs, &f.gpus.Path, "path", values("explain", "path"),
+		"path `P` between GPUs: p2p (default), pcie, \"host memory\", bridge")
+	fs.BoolVar(&f.gpus.Registered, "registered", false, "the memory is registered")
+	sizeFlag(fs, &f.row, "row `SIZE` bytes of a row, of a call with a Norm (default: it has none)")
+	fs.StringVar(&f.out, "o", "", "`FILE.svg` draw the messages there, up to 64 ranks")
+	fs.StringVar(&f.json, "json", "", "`FILE` save it all; - writes JSON here instead of text")
 }
 
 // mostBlocks is the most blocks of a GPU that a communicator takes.

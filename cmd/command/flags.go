@@ -20,11 +20,12 @@ func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.Contin
 // mostRanks is the most ranks of a collective on paper.
 const mostRanks = 1_000_000
 
-// paperRanks defines the flags that explain and sim have in common: -np, -r and -node.
-func paperRanks(fs *flag.FlagSet, ranks, root, node *int) {
-	cli.Int(fs, ranks, 1, mostRanks, fmt.Sprintf("at least 1, and at most %d ranks", mostRanks), "np")
-	cli.Int(fs, root, 0, mostRanks, "a rank", "r")
-	cli.Int(fs, node, 0, mostRanks, fmt.Sprintf("0 to %d ranks of a host, and 0 for all", mostRanks), "node")
+// paperRanks defines the flags that explain and sim have in common: -np, -r and -node, which means hosts.
+func paperRanks(fs *flag.FlagSet, ranks, root, node *int, hosts string) {
+	cli.Int(fs, ranks, 1, mostRanks, fmt.Sprintf("at least 1, and at most %d ranks", mostRanks),
+		fmt.Sprintf("np `N` ranks (default %d)", *ranks))
+	cli.Int(fs, root, 0, mostRanks, "a rank", "r `ROOT` root of broadcast, reduce, gather, scatter (default 0)")
+	cli.Int(fs, node, 0, mostRanks, fmt.Sprintf("0 to %d ranks of a host, and 0 for all", mostRanks), "node `N` "+hosts)
 }
 
 // sizeFlag defines a flag for a number of bytes.

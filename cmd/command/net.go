@@ -17,18 +17,6 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// netHelp explains netFlags.
-const netHelp = `Links
-  -net NET       shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr),
-                 or a file that ends in .json; list: what each is
-  -node N        ranks of a node (default: the net's own)
-  -bw RATE       between nodes, of a card: 400G (bits a second), 50GB (bytes)
-  -cards N       of a node, which its ranks share evenly (default: one a rank)
-  -latency D     between nodes, such as 1us
-  -weak R,..:F   ports of these ranks between nodes are F times slower: 5:10 is
-                 a slow link, 0,1:2 a dead card whose rank shares another's
-`
-
 // netFlags are the flags that describe a machine.
 type netFlags struct {
 	net         string
@@ -46,14 +34,18 @@ func (f *netFlags) register(fs *flag.FlagSet) {
 			f.net, err = cli.OneOf("net", text, append(slices.Sorted(maps.Keys(sim.Presets)), "list"))
 		}
 		return err
-	}, func() string { return f.net }, "net")
+	}, func() string { return f.net },
+		"net `NET` shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr), or a file that ends in .json; "+
+			"list: what each is")
 	cli.Var(fs, func(text string) (err error) {
 		f.bw, err = sim.ParseRate(text)
 		return err
-	}, func() string { return "" }, "bw")
-	cli.Int(fs, &f.cards, 0, mostRanks, "1 or more cards of a node, or 0 for one a rank", "cards")
-	cli.Duration(fs, &f.latency, 0, "latency")
-	cli.Var(fs, f.setWeak, func() string { return "" }, "weak")
+	}, func() string { return "" }, "bw `RATE` between nodes, of a card: 400G (bits a second), 50GB (bytes)")
+	cli.Int(fs, &f.cards, 0, mostRanks, "1 or more cards of a node, or 0 for one a rank",
+		"cards `N` of a node, which its ranks share evenly (default: one a rank)")
+	cli.Duration(fs, &f.latency, 0, "latency `D` between nodes, such as 1us")
+	cli.Var(fs, f.setWeak, func() string { return "" }, "weak `R,..:F` ports of these ranks between nodes are "+
+		"F times slower: 5:10 is a slow link, 0,1:2 a dead card whose rank shares another's")
 }
 
 // model is the machine that the flags describe, for a number of ranks.

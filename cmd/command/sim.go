@@ -34,22 +34,10 @@ Examples
   ringo sim allreduce -np 512 -bw 400G -latency 1us -cards 4 -net nvlink
   ringo sim allreduce -np 4 -s 1M -net shm -trace both.json -over steps.json
 
-  -np N          ranks (default 1024)
-  -s SIZE,...    bytes of the larger buffer of a rank (default 1G)
-  -d TYPE        element type (default float32)
-  -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
-  -algo A,...    algorithms to compare; all for every one (default: the one that
-                 takes the least time in this model)
-  -parts         what the time is made of (ten runs more)
-  -exact         carry out all steps, however many
-  -timeout D     give up after this time, such as 30s (default: never)
-  -json FILE     save the rows and the model; - writes them here instead of text
-  -trace FILE    save when each rank does each step, as bench -trace does
-  -over TRACE    lay that over a trace of bench: it begins where the last call
-                 of the same collective, algorithm and size does
-  -plot FILE     draw time, bandwidth and ratios: .svg
+{np s d r algo parts exact timeout json trace over plot}
 
-` + netHelp + `
+Links
+{net node bw cards latency weak}
 `
 
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -57,17 +45,21 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	run := simulation{ctx: ctx, free: freeMemory(), progress: cli.NewProgress(stderr), sizes: []int64{1 << 30}}
 	ranks, root, typ, timeout := 1024, 0, ringo.Float32, time.Duration(0)
 	net := netFlags{net: "ndr"}
-	paperRanks(fs, &ranks, &root, &net.node)
-	sizesFlag(fs, &run.sizes, "s")
-	typeFlag(fs, &typ, "d")
+	paperRanks(fs, &ranks, &root, &net.node, "ranks of a node (default: the net's own)")
+	sizesFlag(fs, &run.sizes, "s `SIZE,...` bytes of the larger buffer of a rank (default 1G)")
+	typeFlag(fs, &typ, "d `TYPE` element type (default float32)")
 	words := append([]string{"all"}, ringo.Algorithms()...)
 	cli.List(fs, &run.algos, func(word string) (string, error) { return cli.OneOf("algorithm", word, words) },
-		func(word string) string { return word }, "algo")
-	fs.BoolVar(&run.parts, "parts", false, "")
-	fs.BoolVar(&run.exact, "exact", false, "")
-	cli.Duration(fs, &timeout, 0, "timeout")
-	file, plot := fs.String("json", "", ""), fs.String("plot", "", "")
-	traced, over := fs.String("trace", "", ""), fs.String("over", "", "")
+		func(word string) string { return word }, "algo `A,...` algorithms to compare; all for every one (default: the "+
+			"one that takes the least time in this model)")
+	fs.BoolVar(&run.parts, "parts", false, "what the time is made of (ten runs more)")
+	fs.BoolVar(&run.exact, "exact", false, "carry out all steps, however many")
+	cli.Duration(fs, &timeout, 0, "timeout `D` give up after this time, such as 30s (default: never)")
+	file := fs.String("json", "", "`FILE` save the rows and the model; - writes them here instead of text")
+	plot := fs.String("plot", "", "`FILE` draw time, bandwidth and ratios: .svg")
+	traced := fs.String("trace", "", "`FILE` save when each rank does each step, as bench -trace does")
+	over := fs.String("over", "", "`TRACE` lay that over a trace of bench: it begins where the last call of the same "+
+		"collective, algorithm and size does")
 	net.register(fs)
 	names, err := cli.Parse(fs, args)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -69,13 +70,11 @@ func answersOf(text string) (keys []string, answers map[string]string) {
 // nvcc -cudart shared -arch=sm_90 -o answers answers.cu -lcuda && ./answers
 func TestAnswers(t *testing.T) {
 	tier.Heavy(t)
-	text, err := os.ReadFile(filepath.Join("testdata", "answers.txt"))
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(filepath.Join("testdata", "answers.txt")))
 	cmd := exec.Command(ctest.CUDA(t, filepath.Join("testdata", "answers.cu"), "-O2", "-lcuda"))
 	cmd.Env = append(ctest.OnHost(), "LD_LIBRARY_PATH="+filepath.Join(ctest.Kit(t), "lib64"), "RINGO_EMULATE=1",
 		"RINGO_EMULATE_GPU=h100")
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := must.Get(cmd.Output())
 	keys, want := answersOf(string(text))
 	require.Greater(t, len(keys), 900)
 	_, got := answersOf(string(out))

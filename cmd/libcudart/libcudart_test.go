@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -80,8 +81,7 @@ func TestPrograms(t *testing.T) {
 // lineOf is the line of a file that has a mark.
 func lineOf(t *testing.T, file, mark string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(file))
 	before, _, ok := strings.Cut(string(text), mark)
 	require.True(t, ok)
 	return fmt.Sprint(filepath.Base(file), ":", strings.Count(before, "\n")+1)
@@ -224,13 +224,10 @@ func TestImages(t *testing.T) {
 // TestDriverHeader wants cuda.h to declare each function that the driver's library carries out, for C and for C++, with
 // streams of the process or of each thread, and nothing else.
 func TestDriverHeader(t *testing.T) {
-	missing, err := os.ReadFile(filepath.Join("..", "libcuda", "missing.c"))
-	require.NoError(t, err)
-	f, err := elf.Open(filepath.Join(ctest.Kit(t), "lib64", "libcuda.so.1"))
-	require.NoError(t, err)
+	missing := must.Get(os.ReadFile(filepath.Join("..", "libcuda", "missing.c")))
+	f := must.Get(elf.Open(filepath.Join(ctest.Kit(t), "lib64", "libcuda.so.1")))
 	defer f.Close()
-	symbols, err := f.DynamicSymbols()
-	require.NoError(t, err)
+	symbols := must.Get(f.DynamicSymbols())
 	var names, twins []string
 	for _, s := range symbols {
 		switch {
@@ -243,8 +240,7 @@ func TestDriverHeader(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(names), 140)
-	header, err := os.ReadFile(filepath.Join("include", "cuda.h"))
-	require.NoError(t, err)
+	header := must.Get(os.ReadFile(filepath.Join("include", "cuda.h")))
 	require.Len(t, regexp.MustCompile(`(?m)^CUresult `).FindAll(header, -1), len(names)-1) // cuGetProcAddress has two versions
 	dir := t.TempDir()
 	for _, language := range []string{"c", "c++"} {
@@ -258,11 +254,9 @@ func TestDriverHeader(t *testing.T) {
 				"-I"+filepath.Join(ctest.Kit(t), "include"),
 				"-o", program, source, "-x", "none", filepath.Join(ctest.Kit(t), "lib64", "libcuda.so.1")).CombinedOutput()
 			require.NoError(t, err, "%s", out)
-			p, err := elf.Open(program)
-			require.NoError(t, err)
+			p := must.Get(elf.Open(program))
 			defer p.Close()
-			bound, err := p.DynamicSymbols()
-			require.NoError(t, err)
+			bound := must.Get(p.DynamicSymbols())
 			var got []string
 			for _, s := range bound {
 				if strings.HasSuffix(s.Name, "_ptsz") || strings.HasSuffix(s.Name, "_ptds") {
@@ -378,11 +372,9 @@ func TestC(t *testing.T) {
 // TestNames wants exactly the names of testdata: one that is missing makes a program that binds it not begin.
 func TestNames(t *testing.T) {
 	for _, version := range []string{"12", "13"} {
-		f, err := elf.Open(filepath.Join(ctest.Kit(t), "lib64", "libcudart.so."+version))
-		require.NoError(t, err)
+		f := must.Get(elf.Open(filepath.Join(ctest.Kit(t), "lib64", "libcudart.so."+version)))
 		defer f.Close()
-		symbols, err := f.DynamicSymbols()
-		require.NoError(t, err)
+		symbols := must.Get(f.DynamicSymbols())
 		var got []string
 		for _, s := range symbols {
 			if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
@@ -391,20 +383,16 @@ func TestNames(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		text, err := os.ReadFile(filepath.Join("testdata", "names"+version+".txt"))
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(filepath.Join("testdata", "names"+version+".txt")))
 		require.Equal(t, strings.Fields(string(text)), got)
 	}
 }
 
 // TestHeaders wants each function that a header declares to be in the library, and carried out.
 func TestHeaders(t *testing.T) {
-	missing, err := os.ReadFile(filepath.Join("src", "missing.c"))
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join("include", "cuda_runtime_api.h"))
-	require.NoError(t, err)
-	names, err := os.ReadFile(filepath.Join("testdata", "names12.txt"))
-	require.NoError(t, err)
+	missing := must.Get(os.ReadFile(filepath.Join("src", "missing.c")))
+	text := must.Get(os.ReadFile(filepath.Join("include", "cuda_runtime_api.h")))
+	names := must.Get(os.ReadFile(filepath.Join("testdata", "names12.txt")))
 	have := strings.Fields(string(names))
 	missing = missing[:bytes.LastIndex(missing, []byte("#else"))] // of CUDA 12
 	declared := regexp.MustCompile(`(?m)^(?:cudaError_t|const char \*)\s*(cuda\w+)\(`).FindAllSubmatch(text, -1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -47,12 +48,10 @@ var (
 //	fails TEXT        the run fails, and TEXT is printed
 func TestVerdicts(t *testing.T) {
 	tier.Heavy(t)
-	files, err := filepath.Glob(filepath.Join("testdata", "verdict", "*.cu"))
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob(filepath.Join("testdata", "verdict", "*.cu")))
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
+		source := must.Get(os.ReadFile(file))
 		options, args := []string{"-O2"}, []string{"-g", "2"}
 		for _, o := range optLine.FindAllStringSubmatch(string(source), -1) {
 			if o[1] == "FLAGS" {
@@ -84,14 +83,11 @@ func TestKinds(t *testing.T) {
 	for k := range weakmem.FaultKinds {
 		kinds = append(kinds, k.String())
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "emulate.md"))
-	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join("testdata", "verdict", "*.cu"))
-	require.NoError(t, err)
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "emulate.md")))
+	files := must.Get(filepath.Glob(filepath.Join("testdata", "verdict", "*.cu")))
 	var cases string
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
+		source := must.Get(os.ReadFile(file))
 		for _, c := range caseLine.FindAllStringSubmatch(string(source), -1) {
 			cases += c[2] + "\n"
 		}

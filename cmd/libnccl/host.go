@@ -23,9 +23,9 @@ import (
 // The functions of ringo.h.
 
 var (
-	hostComms    host.Table[*hostComm]
-	hostPendings host.Table[host.Pending]
-	hostMails    host.Table[*host.Mail]
+	hostComms    = capi.Table[*hostComm]{What: "communicator"}
+	hostPendings = capi.Table[host.Pending]{What: "operation under way"}
+	hostMails    = capi.Table[*host.Mail]{What: "mail"}
 )
 
 // A hostComm is a communicator of ringo.h, with its part in the answers of RAS.
@@ -54,7 +54,7 @@ func hostResult(to **C.char, err error) C.int {
 }
 
 // hold gives the value that f makes a handle, and stores that in *to.
-func hold[T any](t *host.Table[T], to *C.uintptr_t, f func() (T, error)) error {
+func hold[T any](t *capi.Table[T], to *C.uintptr_t, f func() (T, error)) error {
 	if to == nil {
 		return fmt.Errorf("%w: the handle's place is null", ringo.ErrInvalid)
 	}
@@ -174,7 +174,7 @@ func go_host_wait(pending C.uintptr_t, timeout C.int64_t, source *C.int, failure
 		if m, ok := p.(*host.Message); ok && source != nil {
 			*source = C.int(m.Source)
 		}
-		_, _ = hostPendings.Remove(uintptr(pending))
+		_, _ = hostPendings.Take(uintptr(pending))
 		return err
 	})
 }
@@ -205,7 +205,7 @@ func go_host_abort(comm C.uintptr_t, reason *C.char, failure **C.char) C.int {
 //export go_host_close
 func go_host_close(comm C.uintptr_t, failure **C.char) C.int {
 	return attempt(failure, func() error {
-		c, err := hostComms.Remove(uintptr(comm))
+		c, err := hostComms.Take(uintptr(comm))
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func go_host_mail_move(mail C.uintptr_t, peer C.int, tag C.int64_t, data C.uintp
 //export go_host_mail_close
 func go_host_mail_close(mail C.uintptr_t, failure **C.char) C.int {
 	return attempt(failure, func() error {
-		m, err := hostMails.Remove(uintptr(mail))
+		m, err := hostMails.Take(uintptr(mail))
 		if err == nil {
 			m.Close()
 		}

@@ -1,11 +1,8 @@
 package why
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,43 +13,8 @@ import (
 
 	"github.com/ringo-go/ringo/cmd/why/flight"
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/internal/test/hangs"
 )
-
-// pickled makes a pickle as PyTorch's C++ does.
-func pickled(b []byte, v any) []byte {
-	text := func(s string) {
-		b = binary.LittleEndian.AppendUint32(append(b, 'X'), uint32(len(s)))
-		b = append(b, s...)
-	}
-	switch v := v.(type) {
-	case nil:
-		b = append(b, 'N')
-	case bool:
-		b = append(b, map[bool]byte{true: 0x88, false: 0x89}[v])
-	case int:
-		b = binary.LittleEndian.AppendUint64(append(b, 0x8a, 8), uint64(v))
-	case float64:
-		b = binary.BigEndian.AppendUint64(append(b, 'G'), math.Float64bits(v))
-	case string:
-		text(v)
-	case []any:
-		b = append(b, ']', '(')
-		for _, x := range v {
-			b = pickled(b, x)
-		}
-		b = append(b, 'e')
-	case map[string]any:
-		b = append(b, '}', '(')
-		for k, x := range v {
-			text(k)
-			b = pickled(b, x)
-		}
-		b = append(b, 'u')
-	default:
-		panic(fmt.Sprintf("%T", v))
-	}
-	return b
-}
 
 // A dump of rank 1 of 3, in the format of version 2.10.
 func dump() map[string]any {
@@ -72,9 +34,7 @@ func dump() map[string]any {
 			"time_discovered_started_ns": 1, "time_discovered_completed_ns": 2,
 			"retired": true, "timeout_ms": 600000, "is_p2p": false,
 		}
-		for k, v := range more {
-			e[k] = v
-		}
+		maps.Copy(e, more)
 		return e
 	}
 	return map[string]any{
@@ -99,7 +59,7 @@ func dump() map[string]any {
 func TestFlight(t *testing.T) {
 	text, err := json.Marshal(dump())
 	require.NoError(t, err)
-	whole := append(pickled([]byte{0x80, 2}, dump()), '.')
+	whole := hangs.Pickle(dump())
 	for name, b := range map[string][]byte{"pickle": whole, "JSON": text} {
 		require.True(t, flight.Is(b), name)
 		path := file(t, "nccl_trace_rank_1", b)
@@ -151,7 +111,7 @@ func TestNoDump(t *testing.T) {
 // A dump that is cut off accuses nobody, and another pickle with a number in its name makes no rank.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
-	whole := append(pickled([]byte{0x80, 2}, dump()), '.')
+	whole := hangs.Pickle(dump())
 	var files []string
 	for name, b := range map[string][]byte{"trace_1": whole, "trace_2": whole[:len(whole)/2],
 		"shard_5000.pkl": []byte("\x80\x02K\x01.")} {
@@ -185,7 +145,7 @@ func TestForget(t *testing.T) {
 	}
 	d["entries"] = append(entries, list[1:]...)
 	files := slices.Repeat([]string{filepath.Join(t.TempDir(), "none")}, 1<<20/kept)
-	files[7] = file(t, "rank_1", append(pickled([]byte{0x80, 2}, d), '.'))
+	files[7] = file(t, "rank_1", hangs.Pickle(d))
 	j, skipped, err := flight.Read(files...)
 	require.NoError(t, err)
 	require.Len(t, skipped, len(files)-1)
@@ -218,7 +178,7 @@ func TestUntimed(t *testing.T) {
 		"one that has begun":      {[]any{entry("started", nil), entry("scheduled", nil)}, hang.Called},
 		"the first of all begins": {[]any{entry("scheduled", nil)}, hang.Open},
 	} {
-		b := append(pickled([]byte{0x80, 2}, map[string]any{"entries": c.entries}), '.')
+		b := hangs.Pickle(map[string]any{"entries": c.entries})
 		j, _, err := flight.Read(file(t, "rank_0", b))
 		require.NoError(t, err, name)
 		calls := j.Ranks[0].Calls
@@ -231,14 +191,14 @@ func TestMissingIsThere(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "nccl_trace_rank_0")
 	d := map[string]any{"pg_config": map[string]any{"0": map[string]any{"ranks": "[0, 1, 2]", "desc": "default_pg"}},
 		"entries": []any{}}
-	require.NoError(t, os.WriteFile(name, append(pickled([]byte{0x80, 2}, d), '.'), 0o600))
+	require.NoError(t, os.WriteFile(name, hangs.Pickle(d), 0o600))
 	j, _, err := flight.Read(name)
 	require.NoError(t, err)
 	require.Len(t, j.Ranks, 3)
 }
 
 func FuzzFlight(f *testing.F) {
-	f.Add(append(pickled([]byte{0x80, 2}, dump()), '.'))
+	f.Add(hangs.Pickle(dump()))
 	text, _ := json.Marshal(dump())
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -86,29 +86,6 @@ func TestAcross(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { Threshold(call.AllReduce, topo, 1<<20, call.Auto) }))
 }
 
-// A host that has lost a rank, or hosts of one rank, cost what their network costs: the choice is nearly
-// the best of all algorithms.
-func TestUnevenHostsAreTimed(t *testing.T) {
-	wire := Wire{Network: "socket", Mbps: 25_000, Cards: 1}
-	for _, topo := range []Topology{Blocks(31, 8), Blocks(16, 1),
-		TopologyOf([]string{"a", "b", "a", "c", "b", "a", "b"})} {
-		topo = topo.Over(wire)
-		for kind := call.Broadcast; kind <= call.ReduceScatter; kind++ {
-			for _, bytes := range []int{8, 32 << 10, 64 << 10, 1 << 20} {
-				chosen, _ := Threshold(kind, topo, bytes, call.Auto)
-				least := math.Inf(1)
-				for _, table := range tables(kind) {
-					if table.offers(topo) {
-						least = min(least, topo.costs.time(kind, table.algo, bytes, math.Inf(1)))
-					}
-				}
-				require.LessOrEqual(t, topo.costs.time(kind, chosen, bytes, math.Inf(1)), 1.02*least, "%v of %d bytes on %v by %v",
-					kind, bytes, topo.Hosts, chosen)
-			}
-		}
-	}
-}
-
 // A schedule that connects a rank with more than farPeers ranks of other hosts is chosen only where it is quicker by
 // more than worthPeers.
 func TestFewPeersWhereItCostsLittle(t *testing.T) {

@@ -1,5 +1,7 @@
 package choice
 
+import "github.com/ringo-go/ringo/kernels/collective"
+
 // A Member is what one rank adds to the Budget of all: its GPU and what its program has set.
 type Member struct {
 	Host, GPU  string // tell hosts and GPUs apart
@@ -12,11 +14,7 @@ type Member struct {
 // Communicators is how many communicators of a process are sure to run side by side on a GPU.
 const Communicators = 8
 
-const (
-	// MostBlocks is how many blocks a kernel has at most, unless a program asks for another number.
-	MostBlocks  = 128
-	leastBlocks = 16 // that are kept for a communicator, fewer on small GPUs
-)
+const leastBlocks = 16 // that are kept for a communicator, fewer on small GPUs
 
 // Capacity returns how many blocks of a communicator's largest kernel run on a GPU at once. A block has 576 threads,
 // and a multiprocessor has registers for two blocks. threads are those of a multiprocessor.
@@ -26,14 +24,14 @@ func Capacity(processors, threads int) int { return processors * max(1, min(2, t
 // that are left, but for the least shares of those that may still come.
 func Share(capacity, held, open int) int {
 	least := max(1, min(leastBlocks, capacity/(2*Communicators)))
-	return max(least, min(MostBlocks, capacity-held-least*max(0, Communicators-1-open)))
+	return max(least, min(collective.MaxBlocks, capacity-held-least*max(0, Communicators-1-open)))
 }
 
 // Agree returns the Budget that all ranks have: the least of what they may have at most, the most of what they want at
 // least, the thriftiest policy. It alone decides whether a budget is narrow, and whether schedules go by bulk copies.
 func Agree(all []Member) Budget {
 	sharing := Sharing(all)
-	b := Budget{Most: MostBlocks, Policy: PolicyLatency}
+	b := Budget{Most: collective.MaxBlocks, Policy: PolicyLatency}
 	asked, bulky := 0, true // the least Most that a program has set; all GPUs have bulk copies, on one host
 	for i := range all {
 		m := &all[i]

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/core/call"
-	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
@@ -29,11 +28,68 @@ type Difference struct {
 
 // A paper is what a Choice needs to be compared with a model.
 type paper struct {
-	chooser  *Chooser
+	*Chooser
 	question Question
-	names    func(bytes int) []string
+	root     int32          // on one host; models of GPUs and of several hosts take rank 0 for it
+	gpus     *modelQuestion // nil: the model is of host memory
 	model    string
-	estimate func(a call.Algo, bytes int) float64 // in seconds, infinite if it is not known
+}
+
+// on is a paper with the model of paths between GPUs, which knows no windows and no copies, or of hosts if f is nil.
+func (c *Chooser) on(q Question, root int, f *Fabric) *paper {
+	p := &paper{Chooser: c, question: q}
+	switch {
+	case f != nil:
+		p.gpus, p.model = f.question(c.Kernels.LongestDirect()), "round figures of H200s, path "+f.Near.String()
+		if f.Far != f.Near {
+			p.model += ", between hosts " + f.Far.String()
+		}
+	case c.Topo.Nodes() > 1:
+		m := c.Topo.between().model
+		m.Name, m.Between = "hosts", fmt.Sprintf("TCP over %g Gb/s a host", float64(cmp.Or(c.Topo.wire.Mbps, usualMbps))/1000)
+		p.model = m.String()
+	default:
+		p.root, p.model = int32(root), sim.SharedMemory.String()
+	}
+	return p
+}
+
+// names are the algorithms that could be asked for.
+func (p *paper) names(bytes int) (list []string) {
+	if p.question.OnGPU {
+		return p.Names(p.question.Kind, bytes, p.question.Registered)
+	}
+	for _, t := range tables(p.question.Kind) {
+		if t.offers(p.Topo) {
+			list = append(list, t.algo.String())
+		}
+	}
+	return list
+}
+
+// estimateSteps bounds the steps of schedules that are estimated whole, to about a second.
+const estimateSteps = 400_000
+
+// time is the seconds that the model gives an algorithm, infinite if it knows none.
+func (p *paper) time(name string, bytes int) float64 {
+	kind := p.question.Kind
+	a, err := call.ParseAlgo(name)
+	k := Key{Kind: kind, Algo: a, Peer: p.root}
+	exists, long := err == nil && k.Exists(p.Topo), false
+	if exists {
+		long = stepsOf(k.Schedule(p.Topo), estimateSteps) > estimateSteps
+	}
+	switch {
+	case p.gpus != nil && (!long || p.gpus.kernel(kind, a, bytes)):
+		return p.gpus.estimate(kind, a, bytes)
+	case p.gpus != nil, !exists:
+		return math.Inf(1)
+	case p.Topo.Nodes() > 1 && (!long || p.Topo.between().few != nil):
+		return p.Topo.between().time(kind, a, bytes, math.Inf(1))
+	case long:
+		return math.Inf(1)
+	}
+	return estimate(k.Schedule(p.Topo), sim.SharedMemory, int64(bytes)*int64(kind.Shares(p.Topo.Ranks)), math.Inf(1))
 }
 
 // lookedAt is the size for which a model has given the answer for another, 0 where no model has: measurements have, or
@@ -94,7 +150,7 @@ func (ch *Choice) Differences() (list []Difference) {
 	for size := 8; size <= 1<<30; size *= 2 {
 		q := p.question
 		q.Bytes = size
-		ans := p.chooser.Choose(q)
+		ans := p.Choose(q)
 		if lookedAt(&ans, size) > 0 {
 			continue
 		}
@@ -117,65 +173,4 @@ func (ch *Choice) Differences() (list []Difference) {
 		list = append(list, Difference{From: size, To: size, Chosen: chosen, Model: best, Less: less})
 	}
 	return list
-}
-
-// time is the seconds that the model gives an algorithm, infinite if it knows none.
-func (p *paper) time(name string, bytes int) float64 {
-	a, err := call.ParseAlgo(name)
-	if err != nil {
-		return math.Inf(1)
-	}
-	return p.estimate(a, bytes)
-}
-
-// estimateSteps bounds the steps of schedules that are estimated, to about a second.
-const estimateSteps = 400_000
-
-// onHosts compares with a model of shared memory, and of the network between hosts; that one takes rank 0 for the root.
-func (c *Chooser) onHosts(q Question, root int, names func(bytes int) []string) *paper {
-	p := &paper{chooser: c, question: q, names: names, model: sim.SharedMemory.String()}
-	var far *costs
-	if c.Topo.Nodes() > 1 {
-		far, root = c.Topo.between(), 0
-		m := far.model
-		m.Name, m.Between = "hosts", fmt.Sprintf("TCP over %g Gb/s a host", float64(cmp.Or(c.Topo.wire.Mbps, usualMbps))/1000)
-		p.model = m.String()
-	}
-	p.estimate = func(a call.Algo, bytes int) float64 {
-		k := Key{Kind: q.Kind, Algo: a, Peer: int32(root)}
-		if !k.Exists(c.Topo) {
-			return math.Inf(1)
-		}
-		s := k.Schedule(c.Topo)
-		switch long := tooLong(s); {
-		case far != nil && (far.few != nil || !long):
-			return far.time(q.Kind, a, bytes, math.Inf(1))
-		case long:
-			return math.Inf(1)
-		}
-		return estimate(s, sim.SharedMemory, int64(bytes)*int64(q.Kind.Shares(c.Topo.Ranks)), math.Inf(1))
-	}
-	return p
-}
-
-func tooLong(s sched.Schedule) bool { return stepsOf(s, estimateSteps) > estimateSteps }
-
-// onGPUs compares with the model of paths between GPUs, which knows no windows and no copies, and
-// takes rank 0 for the root.
-func (c *Chooser) onGPUs(q Question, f *Fabric, names func(bytes int) []string) *paper {
-	mq := f.question(c.Kernels.LongestDirect())
-	words := "round figures of H200s, path " + f.Near.String()
-	if f.Far != f.Near {
-		words += ", between hosts " + f.Far.String()
-	}
-	return &paper{
-		chooser: c, question: q, names: names, model: words,
-		estimate: func(a call.Algo, bytes int) float64 {
-			k := Key{Kind: q.Kind, Algo: a}
-			if !mq.kernel(q.Kind, a, bytes) && k.Exists(f.Topo) && tooLong(k.Schedule(f.Topo)) {
-				return math.Inf(1)
-			}
-			return mq.estimate(q.Kind, a, bytes)
-		},
-	}
 }

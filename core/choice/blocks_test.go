@@ -138,7 +138,8 @@ func TestLanes(t *testing.T) {
 		{Budget{Narrow: true}, 64, 128, 64}, {Budget{Most: 8, Narrow: true}, 8, 8, 8},
 	} {
 		b := &test.budget
-		require.Equal(t, []int{test.lanes, test.batch, test.messages}, []int{b.Lanes(), b.SideBySide(), b.ForMessages()}, "%+v", b)
+		require.Equal(t, []int{test.lanes, test.batch, test.messages}, []int{b.Lanes(), b.SideBySide(), b.ForMessages()},
+			"%+v", b)
 	}
 }
 

@@ -24,8 +24,8 @@ const (
 	carriers
 )
 
-var carrierNames = [carriers]string{"steps", "direct kernel", "window kernel", "copy engines", "direct kernels in shares",
-	"other collectives, combined in order of rank", "norm kernel", "copy"}
+var carrierNames = [carriers]string{"steps", "direct kernel", "window kernel", "copy engines",
+	"direct kernels in shares", "other collectives, combined in order of rank", "norm kernel", "copy"}
 
 // String is what Choice.Carrier says.
 func (c Carrier) String() string { return carrierNames[c] }
@@ -64,7 +64,7 @@ func (c *Chooser) steps(q *Question, ans *Answer) {
 	case BySchedule:
 		ans.Lingers = c.Budget.Narrow && LingerLeast <= bytes && bytes <= FewLanesMost
 		if bytes >= cmp.Or(c.PhasesFrom, phasesFrom) {
-			ans.Phases = c.Topo.phases(q.Kind, ans.Algo)
+			ans.Phases = uint8(c.Topo.phases(q.Kind, ans.Algo))
 		}
 	case ByFold:
 	case ByCopies:

@@ -90,19 +90,20 @@ type Answer struct {
 	Algo   call.Algo // as all ranks name it in their signs
 	By     Carrier
 	Kernel collective.Direct // of ByKernel, ByWindow, ByCopies and ByNorm
-	Why    string
-	Err    error // why the call cannot be carried out: Algo is a program's own, and not proved for it
+
+	// Of schedules on GPUs:
+	Bulk    bool  // they go by bulk copies where a GPU has them, see Way
+	Lingers bool  // lingering kernels may carry the call out
+	Phases  uint8 // programs that carry it out one after the other, 0 if one does it all
+
+	narrowed bool // a row was left out, see Budget.takes
+	row      *Row // of Algo, nil if it is from none
+
+	Why string
+	Err error // why the call cannot be carried out: Algo is a program's own, and not proved for it
 
 	Blocks    int // of a GPU that each kernel takes, at most; 0 on a host, and for messages
 	WhyBlocks string
-
-	// Of schedules on GPUs:
-	Bulk    bool // they go by bulk copies where a GPU has them, see Way
-	Lingers bool // lingering kernels may carry the call out
-	Phases  int  // programs that carry it out one after the other, 0 if one does it all
-
-	row      *Row // of Algo, nil if it is from none
-	narrowed bool // a row before it was left out, see Budget.takes
 }
 
 // reason is Why, and what was left out.
@@ -238,25 +239,19 @@ func (c *Chooser) best(kind call.Kind, bytes int, where memory) Answer {
 // answer says what an algorithm of a collective stands for on these GPUs.
 func (c *Chooser) answer(kind call.Kind, a call.Algo, bytes int, why string) Answer {
 	ans := Answer{Algo: a, Why: why}
+	if k, ok := c.kernel(kind, a, bytes); ok {
+		ans.By, ans.Kernel = ByKernel, k
+	}
 	switch a {
-	case call.Window, call.Copies:
-		ans.By, ans.Kernel = ByWindow, must(WindowKernel(kind))
-		if a == call.Copies {
-			ans.By = ByCopies
-		}
+	case call.Window:
+		ans.By = ByWindow
+	case call.Copies:
+		ans.By = ByCopies
 	default:
-		if k, ok := c.kernel(kind, a, bytes); ok {
-			ans.By, ans.Kernel = ByKernel, k
-		}
+		return ans
 	}
+	ans.Kernel, _ = WindowKernel(kind) // which serves has found
 	return ans
-}
-
-func must(k collective.Direct, ok bool) collective.Direct {
-	if !ok {
-		panic("choice: no such kernel")
-	}
-	return k
 }
 
 // OrderMatters reports whether algorithms may give different bits. Integers wrap,

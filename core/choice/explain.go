@@ -76,14 +76,7 @@ func Explain(kind call.Kind, n, local, bytes, root int, o Options) (Choice, erro
 	if ans.By == ByFold {
 		return ch, nil
 	}
-	var names []string
-	for _, t := range tables(kind) {
-		if t.offers(c.Topo) {
-			names = append(names, t.algo.String())
-		}
-	}
-	ch.Others = without(names, ch.Algo)
-	ch.paper = c.onHosts(q, root, func(int) []string { return names })
+	ch.compare(c.on(q, root, nil))
 	return ch, nil
 }
 
@@ -137,17 +130,18 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	ch.Lingers = way == collective.ByLinger
 	ch.Bulk = ch.Lingers || way == collective.ByBulk
 	if ans.Why != ordered && ans.By != ByFold && q.Row == 0 {
-		names := func(bytes int) []string { return c.Names(kind, bytes, gpus.Registered) }
-		ch.Others = without(names(bytes), ch.Algo)
-		if ch.paper = c.onGPUs(q, f, names); ans.Why == fromSim || ans.Why == fromSimNear {
-			ch.paper = c.onHosts(q, root, names)
+		if ans.Why == fromSim || ans.Why == fromSimNear {
+			f = nil
 		}
+		ch.compare(c.on(q, root, f))
 	}
 	return ch, nil
 }
 
-func without(names []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+// compare has Alternatives and Differences go by a model.
+func (ch *Choice) compare(p *paper) {
+	ch.paper = p
+	ch.Others = slices.DeleteFunc(p.names(ch.Bytes), func(name string) bool { return name == ch.Algo })
 }
 
 // chooser is that of a communicator which need not exist.
@@ -166,7 +160,7 @@ func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, e
 // choice puts an answer into words and tables.
 func (c *Chooser) choice(q Question, ans Answer, root, whole int) Choice {
 	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.reason(),
-		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks, Carrier: ans.By.String(), Phases: ans.Phases,
+		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks, Carrier: ans.By.String(), Phases: int(ans.Phases),
 		Modelled: lookedAt(&ans, q.Bytes)}
 	if ans.By == ByKernel || ans.By == ByWindow || ans.By == ByNorm {
 		ch.Carrier += " " + ans.Kernel.String()

@@ -42,25 +42,15 @@ func directKernel(kind call.Kind, a call.Algo) (collective.Direct, bool) {
 
 // WindowKernel is the kernel of a collective in windows; ok is false for a collective without one.
 func WindowKernel(kind call.Kind) (d collective.Direct, ok bool) {
-	switch kind {
-	case call.AllReduce:
-		return collective.TwoShot, true
-	case call.ReduceScatter:
-		return collective.ReduceScatter, true
-	case call.Reduce:
-		return collective.Reduce, true
-	case call.AllGather:
-		return collective.AllGather, true
-	case call.AlltoAll:
-		return collective.AllToAll, true
-	case call.Broadcast:
-		return collective.Broadcast, true
-	case call.Gather:
-		return collective.Gather, true
-	case call.Scatter:
-		return collective.Scatter, true
-	}
-	return 0, false
+	d = windowKernels[kind]
+	return d - 1, d > 0
+}
+
+// windowKernels are one more than the kernels of WindowKernel.
+var windowKernels = [call.Kinds]collective.Direct{
+	call.AllReduce: collective.TwoShot + 1, call.ReduceScatter: collective.ReduceScatter + 1,
+	call.Reduce: collective.Reduce + 1, call.AllGather: collective.AllGather + 1, call.AlltoAll: collective.AllToAll + 1,
+	call.Broadcast: collective.Broadcast + 1, call.Gather: collective.Gather + 1, call.Scatter: collective.Scatter + 1,
 }
 
 // anyDirect reports whether there are direct kernels for messages of any length.

@@ -13,8 +13,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// An admission says whether calls may begin. It remembers allocations and streams that the driver has confirmed to be of
-// the rank's GPU, for to ask again for each call would take 1 µs. So if memory is freed by something else than
+// An admission says whether calls may begin. It remembers allocations and streams that the driver has confirmed to be
+// of the rank's GPU: to ask again for each call would take 1 µs. So if memory is freed by something else than
 // gpu.Device.Free, a later call on it is refused for sure only with Config.CheckPointers.
 type admission struct {
 	life   *life.Life
@@ -69,8 +69,8 @@ func (a *admission) enter(v *visit, s gpu.Stream) error {
 	return nil
 }
 
-// leave ends a visit. If it failed with an error that is no *call.Error yet, the communicator fails, and the error names
-// the call, which has the number seq.
+// leave ends a visit. An error that is no *call.Error yet ends the communicator, and names the call, which has the
+// number seq.
 func (a *admission) leave(v *visit, c *call.Call, seq uint32, err error) error {
 	if v.pushed {
 		if _, e := a.driver.CtxPopCurrent(); err == nil {

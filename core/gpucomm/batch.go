@@ -87,7 +87,7 @@ func (q *calls) launchBatch(t *task, calls []*call.Call) error {
 	for done := 0; done < len(calls); {
 		n, err := q.engine.RunMany(t.batch, q.jobs[done:])
 		if err != nil {
-			t.call, t.seq = calls[done], 0
+			t.now, t.seq = done, 0
 			return err
 		}
 		done += n

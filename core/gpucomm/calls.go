@@ -43,16 +43,16 @@ func newCalls(o *Options, chooser *choice.Chooser, at *path, observed *observed,
 	return q, q.workplace.openEarly()
 }
 
-// A task is what is known of calls on their way to a stream, as one operation: a call, those of a batch on one stream, or
-// an exchange. It is made for them and passed down; what outlives them is in the parts of the Comm.
+// A task is what is known of calls on their way to a stream, as one operation: a call, those of a batch on one stream,
+// or an exchange. It is made for them and passed down; what outlives them is in the parts of the Comm.
 type task struct {
 	how   way
 	batch *grid.Batch // of batched
 
 	visit visit
 	entry entry
-	call  *call.Call // the one of which is to be told if something goes wrong
-	seq   uint32     // its number, before it has one the last call's
+	now   int    // index of the call of which is to be told if something goes wrong
+	seq   uint32 // its number, before it has one the last call's
 
 	request request.Request
 	answer  choice.Answer
@@ -80,13 +80,13 @@ func (q *calls) Do(c *call.Call) error {
 
 // queue is the path of all calls: it queues checked calls as one operation, in the order in which it reads.
 func (q *calls) queue(t *task, calls []*call.Call) (err error) {
-	t.call, t.seq = calls[0], q.life.Turn.Seq()
-	defer func() { err = q.leave(t, err) }()
-	if err = q.admission.enter(&t.visit, t.call.Stream); err != nil {
+	t.seq = q.life.Turn.Seq()
+	defer func() { err = q.leave(t, calls[t.now], err) }()
+	if err = q.admission.enter(&t.visit, calls[0].Stream); err != nil {
 		return err
 	}
 	if t.how == batched { // Batch has admitted the memory; but the capture may have gone on since
-		t.entry, err = q.admission.admitStream(t.call.Stream, t.visit.seen)
+		t.entry, err = q.admission.admitStream(calls[0].Stream, t.visit.seen)
 	} else {
 		t.entry, err = q.admission.admit(&t.visit, calls, t.how == exchanged)
 	}
@@ -95,7 +95,7 @@ func (q *calls) queue(t *task, calls []*call.Call) (err error) {
 	}
 	t.entry.observed, q.jobs = q.observed.arrive(), q.jobs[:0]
 	for i, c := range calls {
-		t.call = c
+		t.now = i
 		if t.how == batched && q.likeBefore(calls, i) {
 			q.numberer.Again(&t.request, c, t.answer.Algo, t.entry.captures)
 		} else {
@@ -110,7 +110,7 @@ func (q *calls) queue(t *task, calls []*call.Call) (err error) {
 			return err
 		}
 	}
-	if t.call = calls[0]; t.idle {
+	if t.now = 0; t.idle {
 		return nil
 	}
 	if err = q.order.begin(&t.entry); err != nil {
@@ -123,9 +123,9 @@ func (q *calls) queue(t *task, calls []*call.Call) (err error) {
 }
 
 // leave ends what queue has begun, also after an error, of which it makes a *call.Error.
-func (q *calls) leave(t *task, err error) error {
+func (q *calls) leave(t *task, c *call.Call, err error) error {
 	q.order.leave(&t.entry)
-	err = q.admission.leave(&t.visit, t.call, t.seq, err)
+	err = q.admission.leave(&t.visit, c, t.seq, err)
 	t.entry.observed.issued(err)
 	return err
 }

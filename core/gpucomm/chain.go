@@ -5,15 +5,16 @@ import (
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // A chain has the operations of all communicators of a process on a GPU follow each other, in
 // the order of their calls, on whichever streams and in whichever graphs they are (see
-// ringo.Config.LaunchOrder). an order does the same for those of one communicator.
+// ringo.Config.LaunchOrder). An order does the same for those of one communicator.
 type chain struct {
 	driver cuda.Driver
+	ctx    cuda.Context
 	event  gpu.Event // the end of the last operation
-	users  int       // guarded by chains
 	turn   sync.Mutex
 
 	mu         sync.Mutex            // may be taken while turn is held
@@ -25,40 +26,24 @@ type chainKey struct {
 	dev    cuda.Device
 }
 
-var chains struct {
-	sync.Mutex
-	of map[chainKey]*chain
-}
+var chains = process.NewShared[chainKey]((*chain).close)
 
 // joinChain gives the chain of a GPU, until leave.
-func joinChain(d *gpu.Device) (c *chain, leave func() error, err error) {
+func joinChain(in *process.Process, d *gpu.Device) (c *chain, leave func() error, err error) {
 	key := chainKey{d.Driver(), d.Handle()}
 	ctx, err := d.Context()
 	if err != nil {
 		return nil, nil, err
 	}
-	chains.Lock()
-	defer chains.Unlock()
-	if c = chains.of[key]; c == nil {
-		c = &chain{driver: d.Driver(), recordings: map[uint64]*recording{}}
-		if c.event, err = newEvent(key.driver, ctx); err != nil {
-			return nil, nil, err
-		}
-		if chains.of == nil {
-			chains.of = map[chainKey]*chain{}
-		}
-		chains.of[key] = c
-	}
-	c.users++
-	return c, func() error {
-		chains.Lock()
-		defer chains.Unlock()
-		if c.users--; c.users > 0 {
-			return nil
-		}
-		delete(chains.of, key)
-		return cuda.Quietly(c.driver, ctx, func() error { return c.driver.EventDestroy(c.event) })
-	}, nil
+	c, err = chains.Open(in, key, func() (*chain, error) {
+		event, err := newEvent(key.driver, ctx)
+		return &chain{driver: key.driver, ctx: ctx, event: event, recordings: map[uint64]*recording{}}, err
+	})
+	return c, func() error { return chains.Leave(in, key) }, err
+}
+
+func (c *chain) close() error {
+	return cuda.Quietly(c.driver, c.ctx, func() error { return c.driver.EventDestroy(c.event) })
 }
 
 // begin takes the turn, and puts an operation after the one queued before it, whichever communicator that was of.

@@ -40,7 +40,8 @@ func (q *calls) prepareFold(c *call.Call, t *task) (err error) {
 // fold queues a reduction in order of rank.
 func (q *calls) fold(c *call.Call, t *task, j *grid.Job) error {
 	p := q.workplace
-	p.answer, p.gather, p.job = t.answer, t.gather, grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}
+	p.answer, p.gather = t.answer, t.gather
+	p.job = grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}
 	if c.Norm != nil {
 		return q.finishRows(c, t, j)
 	}

@@ -74,7 +74,7 @@ func openRank(group bootstrap.Group, host string, d *gpu.Device, change func(*Op
 	if change != nil {
 		change(&given)
 	}
-	share, err := gpupaths.Take(&me, d, string(group.Key()), given.Chooser.Budget)
+	share, err := gpupaths.Take(nil, &me, d, string(group.Key()), given.Chooser.Budget)
 	giveBack := func() error {
 		share.GiveBack()
 		return group.Close()

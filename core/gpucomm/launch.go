@@ -147,7 +147,7 @@ func (q *calls) copies(c *call.Call, t *task, j *grid.Job, root sched.Rank) (err
 func (q *calls) inPhases(t *task, j *grid.Job) error {
 	key, n := t.request.Key, t.answer.Phases
 	for i := range n {
-		key.Phase = uint8(i + 1)
+		key.Phase = i + 1
 		j.Program, j.Continues, j.More = q.programs.of[key], i > 0, i < n-1
 		if err := q.programs.run(&t.answer, j); err != nil {
 			return err

@@ -10,15 +10,18 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
-// processes are the communicators of this process.
-var processes struct {
+// communicators are those of a process.
+type communicators struct {
 	sync.Mutex
 	of      map[string]*parting // communicators with open ranks here, by key
 	leaving []*parting          // that have begun to give back
 	entered chan struct{}       // closed when a rank opens a communicator; nil if nobody waits for that
 }
+
+var ofProcess = process.NewRegistry(func() *communicators { return &communicators{of: map[string]*parting{}} })
 
 // A parting is the end of the ranks of one communicator that are in this process. When the last of them leaves, the
 // memory of all of them is given back as soon as the ranks of other processes have left too: until then kernels of
@@ -39,45 +42,44 @@ type leaver struct {
 
 // enter counts a rank among those of its communicator.
 func (g *Comm) enter() {
-	processes.Lock()
-	defer processes.Unlock()
-	if processes.of == nil {
-		processes.of = map[string]*parting{}
-	}
+	all := ofProcess.In(g.Process)
+	all.Lock()
+	defer all.Unlock()
 	key := string(g.Group.Key())
-	p := processes.of[key]
+	p := all.of[key]
 	if p == nil {
 		p = &parting{apart: make(chan struct{}), done: make(chan struct{})}
-		processes.of[key] = p
+		all.of[key] = p
 	}
 	p.open++
-	if processes.entered != nil {
-		close(processes.entered)
-		processes.entered = nil
+	if all.entered != nil {
+		close(all.entered)
+		all.entered = nil
 	}
 }
 
 // last counts a rank out, and returns the parting if no other rank is in. If no other communicator is open either, it
 // returns the partings under way, and what is closed when one is opened.
 func (l leaver) last() (p *parting, under []*parting, entered <-chan struct{}) {
-	processes.Lock()
-	defer processes.Unlock()
+	all := ofProcess.In(l.Process)
+	all.Lock()
+	defer all.Unlock()
 	key := string(l.Group.Key())
-	p = processes.of[key]
+	p = all.of[key]
 	p.open--
 	p.left = append(p.left, l)
 	if p.open > 0 {
 		return nil, nil, nil
 	}
-	delete(processes.of, key)
-	processes.leaving = append(processes.leaving, p)
-	if len(processes.of) > 0 {
+	delete(all.of, key)
+	all.leaving = append(all.leaving, p)
+	if len(all.of) > 0 {
 		return p, nil, nil
 	}
-	if processes.entered == nil {
-		processes.entered = make(chan struct{})
+	if all.entered == nil {
+		all.entered = make(chan struct{})
 	}
-	return p, slices.Clone(processes.leaving), processes.entered
+	return p, slices.Clone(all.leaving), all.entered
 }
 
 // Drain waits until what was queued has ended. The caller holds the Turn.
@@ -147,7 +149,7 @@ func (p *parting) hasWindows() bool {
 	})
 }
 
-// farewellTime is how long ranks wait for those of other processes.
+// farewellTime is how long ranks wait for those of other all.
 const farewellTime = 10 * time.Second
 
 // giveBack gives back the memory of this process's ranks. First all ranks of all processes
@@ -185,9 +187,10 @@ func (p *parting) giveBack(windows bool) {
 	if p.err = errors.Join(errs...); p.err != nil {
 		all[0].Log.Warn("not all is given back", "subsys", "GPU", "err", p.err)
 	}
-	processes.Lock()
-	defer processes.Unlock()
-	processes.leaving = slices.DeleteFunc(processes.leaving, func(o *parting) bool { return o == p })
+	here := ofProcess.In(all[0].Process)
+	here.Lock()
+	defer here.Unlock()
+	here.leaving = slices.DeleteFunc(here.leaving, func(o *parting) bool { return o == p })
 	close(p.done)
 }
 

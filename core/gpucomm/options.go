@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // Options are what a Comm is made of.
@@ -31,7 +32,8 @@ type Options struct {
 	ArgsBytes     int           // the same
 	LaunchOrder   bool          // operations follow those of other communicators
 	// Lock takes the Turn behind all that this rank has begun. InTurn calls f in it, also if ctx ends before: then later
-	Lock   func(context.Context) error
-	InTurn func(ctx context.Context, f func() error) error
-	Log    *slog.Logger
+	Lock    func(context.Context) error
+	InTurn  func(ctx context.Context, f func() error) error
+	Process *process.Process // that has what communicators share; nil is the default
+	Log     *slog.Logger
 }

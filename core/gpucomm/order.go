@@ -40,7 +40,7 @@ func newOrder(g *Options, net *gpupaths.Net, engine *grid.Engine, e *estate, w *
 	}
 	if g.LaunchOrder && !net.Shared() { // kernels of ranks on one GPU wait for each other
 		var leave func() error
-		if o.chain, leave, err = joinChain(g.Device); err != nil {
+		if o.chain, leave, err = joinChain(g.Process, g.Device); err != nil {
 			return nil, err
 		}
 		e.keep(leave)

@@ -182,3 +182,20 @@ func TestLaunchStack(t *testing.T) {
 		})
 	}
 }
+
+// Do lets its caller keep the call on the stack.
+func TestCallStaysOnStack(t *testing.T) {
+	list := gputest.GPUs(t, 1)
+	g, x := open(t, list, nil)[0], memories(t, list, 64)[0]
+	do := func(c *call.Call) {
+		*c = call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 16, Type: kernels.Float32}
+		require.NoError(t, g.Do(c))
+	}
+	require.NoError(t, g.Life.Turn.Lock(context.Background()))
+	defer g.Life.Turn.Unlock()
+	kept := new(call.Call)
+	require.Equal(t, testing.AllocsPerRun(100, func() { do(kept) }), testing.AllocsPerRun(100, func() {
+		var c call.Call
+		do(&c)
+	}))
+}

@@ -78,8 +78,8 @@ func (l *placements) find(where uint16) (p placement) {
 	return p
 }
 
-// A path says what leads to a peer and in which windows memory lies. It is a life.Path; its methods may be called at any
-// time.
+// A path is a life.Path: it says what leads to a peer and in which windows memory lies. Its methods may be called at
+// any time.
 type path struct {
 	net        *gpupaths.Net
 	placements placements // of the last calls

@@ -17,8 +17,8 @@ import (
 // copy are loaded at Open. Those of every type and operator would take seconds there, so a program whose communicators
 // overlap has Prepare load those that it needs.
 func (q *calls) Prepare(c *call.Call) (err error) {
-	t := task{call: c, seq: q.life.Turn.Seq()}
-	defer func() { err = q.leave(&t, err) }()
+	t := task{seq: q.life.Turn.Seq()}
+	defer func() { err = q.leave(&t, c, err) }()
 	if err = q.admission.enter(&t.visit, c.Stream); err != nil {
 		return err
 	}
@@ -40,15 +40,17 @@ func (q *calls) PrepareAll(calls []*call.Call) (err error) {
 	if i == len(calls) || q.admission.closed || q.life.Failure() != nil {
 		return nil
 	}
-	t := task{call: calls[i], seq: q.life.Turn.Seq()}
-	defer func() { err = q.leave(&t, err) }()
-	if err = q.admission.enter(&t.visit, t.call.Stream); err != nil {
+	t := task{now: i, seq: q.life.Turn.Seq()}
+	defer func() { err = q.leave(&t, calls[t.now], err) }()
+	if err = q.admission.enter(&t.visit, calls[i].Stream); err != nil {
 		return err
 	}
-	for k, c := range calls[i:] {
-		if k > 0 && q.likeBefore(calls, i+k) || !q.unprepared(c) {
+	for k := i; k < len(calls); k++ {
+		c := calls[k]
+		if k > i && q.likeBefore(calls, k) || !q.unprepared(c) {
 			continue
 		}
+		t.now = k
 		if err = q.ready(c, &t); err != nil {
 			return err
 		}
@@ -68,7 +70,7 @@ func (q *calls) unprepared(c *call.Call) bool {
 
 // ready loads and allocates what a call needs. The device's context is current.
 func (q *calls) ready(c *call.Call, t *task) error {
-	t.call, t.seq, q.jobs = c, 0, q.jobs[:0]
+	t.seq, q.jobs = 0, q.jobs[:0]
 	q.choose(c, t)
 	err := q.numberer.Begin(&t.request, c, &t.answer, true)
 	if err == nil {

@@ -34,9 +34,9 @@ func (p *programs) find(key choice.Key) (*grid.Program, error) {
 }
 
 // phases compiles the programs of the phases of a call.
-func (p *programs) phases(key choice.Key, n int) error {
+func (p *programs) phases(key choice.Key, n uint8) error {
 	for i := range n {
-		key.Phase = uint8(i + 1)
+		key.Phase = i + 1
 		if _, err := p.find(key); err != nil {
 			return err
 		}

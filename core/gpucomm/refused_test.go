@@ -292,13 +292,13 @@ func TestFlat(t *testing.T) {
 // The operations of a chain follow each other on whichever streams, and it is there as long as somebody uses it.
 func TestChain(t *testing.T) {
 	d := gputest.GPUs(t, 1)[0]
-	a, leaveA, err := joinChain(d)
+	a, leaveA, err := joinChain(nil, d)
 	require.NoError(t, err)
-	b, leaveB, err := joinChain(d)
+	b, leaveB, err := joinChain(nil, d)
 	require.NoError(t, err)
 	require.Same(t, a, b)
 	require.NoError(t, leaveA())
-	c, leaveC, err := joinChain(d)
+	c, leaveC, err := joinChain(nil, d)
 	require.NoError(t, err)
 	require.Same(t, a, c)
 
@@ -339,7 +339,7 @@ func TestChain(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, errors.Join(leaveB(), leaveC()))
-	require.Empty(t, chains.of)
+	require.Zero(t, chains.Len(nil))
 }
 
 // timing is a driver that knows at which millisecond each event has passed.

@@ -155,8 +155,8 @@ func (w *Window) enter(ctx context.Context, offers []p2p.SegmentOffer) (err erro
 			return w.without(why)
 		}
 	}
-	if err := errors.Join(w.span.Settle(), ws.copies.open(ws.device, ws.net.Context()), ws.engine.PrepareAside(w.region.Len()),
-		ws.engine.PrepareSignals()); err != nil {
+	if err := errors.Join(w.span.Settle(), ws.copies.open(ws.device, ws.net.Context()),
+		ws.engine.PrepareAside(w.region.Len()), ws.engine.PrepareSignals()); err != nil {
 		return ws.meetings.abandon(call.Register, err)
 	}
 	ws.log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device",
@@ -211,9 +211,9 @@ func (w *Window) close(ctx context.Context) error {
 	well := err == nil && ws.watch.verdict() == nil
 	if well { // when all have met, no kernel of any rank is in the window
 		var notes []windowNote
-		if notes, err = ws.meetings.meet(ctx, call.CloseWindow, windowNote{Window: w.number, Held: ws.order.holders(w.number)}); err != nil {
-			well = false
-		}
+		note := windowNote{Window: w.number, Held: ws.order.holders(w.number)}
+		notes, err = ws.meetings.meet(ctx, call.CloseWindow, note)
+		well = err == nil
 		for r := range notes {
 			if n := notes[r].Held; n > 0 {
 				return fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays "+

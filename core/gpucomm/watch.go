@@ -27,6 +27,7 @@ type watch struct {
 	estate   *estate
 	observed *observed
 	log      *slog.Logger
+	watcher  *watcher // of the process
 
 	begun  sync.Once
 	at     uint64          // operations that had started when the watcher last looked
@@ -38,16 +39,15 @@ type watch struct {
 	end    func()          // ends judged
 }
 
-// newWatch has the operations on the GPU end when the communicator does, and tells its life what they do. The watcher
-// hears of their faults, gives up on them after Config.Timeout, and reports what went wrong first to that life, once.
-func newWatch(o *Options, net *gpupaths.Net, path life.Path, control *grid.Control, e *estate, observed *observed) *watch {
-	w := &watch{life: o.Life, driver: e.driver, net: net, path: path, control: control, estate: e, observed: observed, log: o.Log,
-		roll: roll{life: o.Life, group: o.Group, control: control}}
+func newWatch(o *Options, net *gpupaths.Net, path life.Path, c *grid.Control, e *estate, observed *observed) *watch {
+	w := &watch{life: o.Life, driver: e.driver, net: net, path: path, control: c, estate: e, observed: observed,
+		log: o.Log, watcher: watchers.In(o.Process), roll: roll{life: o.Life, group: o.Group, control: c}}
 	w.judged, w.end = context.WithCancel(context.Background())
 	return w
 }
 
-// start has the life of the communicator and its watch hear of each other.
+// start has the operations on the GPU end when the communicator does, and tells its life what they do. The watcher
+// hears of their faults, gives up on them after Config.Timeout, and reports what went wrong first to that life, once.
 func (w *watch) start() {
 	var before atomic.Uint64 // 1 + operations that had ended when this rank was stopped
 	w.life.OnStop(func(cause error) {
@@ -73,15 +73,15 @@ func (w *watch) start() {
 func (w *watch) announce() {
 	w.begun.Do(func() {
 		w.since = time.Now()
-		theWatcher.add(w)
+		w.watcher.add(w)
 	})
-	theWatcher.rouse()
+	w.watcher.rouse()
 }
 
 // stop ends the watch for good.
 func (w *watch) stop() {
 	w.begun.Do(func() {}) // it need not begin any more
-	theWatcher.remove(w)
+	w.watcher.remove(w)
 	w.end()
 }
 

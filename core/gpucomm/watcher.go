@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringo-go/ringo/internal/process"
 	"github.com/ringo-go/ringo/trace"
 )
 
@@ -35,7 +36,7 @@ type watched interface {
 	look(now time.Time) (works, done bool)
 }
 
-var theWatcher = watcher{wake: make(chan struct{}, 1)}
+var watchers = process.NewRegistry(func() *watcher { return &watcher{wake: make(chan struct{}, 1)} })
 
 // add has the watcher look at a communicator.
 func (w *watcher) add(x watched) {

@@ -45,7 +45,8 @@ const roomOnDevice = 8 << 20
 
 func newWorkplace(d *gpu.Device, e *estate, engine *grid.Engine, programs *programs, chooser *choice.Chooser,
 	l *life.Life) *workplace {
-	return &workplace{device: d, estate: e, engine: engine, programs: programs, chooser: chooser, rank: l.Rank, size: l.Size}
+	return &workplace{device: d, estate: e, engine: engine, programs: programs, chooser: chooser, rank: l.Rank,
+		size: l.Size}
 }
 
 // open makes what reductions in order of rank need, once.

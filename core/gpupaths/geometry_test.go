@@ -165,7 +165,7 @@ func TestTake(t *testing.T) {
 	d := fakeDevice(t)
 	take := func(comm string) (*Quota, int) {
 		var p paths.Profile
-		s, err := Take(&p, d, comm, choice.Budget{})
+		s, err := Take(nil, &p, d, comm, choice.Budget{})
 		require.NoError(t, err)
 		return s, p.Blocks
 	}
@@ -180,6 +180,6 @@ func TestTake(t *testing.T) {
 	for _, s := range []*Quota{a, b, c, e} {
 		s.GiveBack()
 	}
-	require.NotContains(t, accounts.of, accountKey{d.Driver(), d.Handle()})
+	require.NotContains(t, ofProcess.In(nil).of, accountKey{d.Driver(), d.Handle()})
 	(*Quota)(nil).GiveBack()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -194,7 +195,7 @@ func (n *Net) Notes() []string {
 		}
 	}
 	b := n.budget
-	if 0 < b.Most && b.Most < choice.MostBlocks {
+	if 0 < b.Most && b.Most < collective.MaxBlocks {
 		notes = append(notes,
 			fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", b.Most))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/process"
 )
 
 // A Quota is how many blocks of a GPU the kernels of one communicator may hold. Kernels wait
@@ -14,6 +15,7 @@ import (
 // of two GPUs and another one the second, neither ends. With quotas that fit on the GPU together,
 // the kernels of all communicators of a process run side by side.
 type Quota struct {
+	all  *accounts
 	gpu  accountKey
 	comm string // the communicator's key
 }
@@ -27,10 +29,13 @@ type account struct {
 // A holding is what the ranks of one communicator have on the GPU.
 type holding struct{ ranks, blocks int }
 
-var accounts struct {
+// accounts are those of a process.
+type accounts struct {
 	sync.Mutex
 	of map[accountKey]*account
 }
+
+var ofProcess = process.NewRegistry(func() *accounts { return &accounts{of: map[accountKey]*account{}} })
 
 type accountKey struct {
 	driver cuda.Driver
@@ -39,21 +44,19 @@ type accountKey struct {
 
 // Take takes a quota of a GPU for a rank of a communicator. What the account gives and what the rank wants go into the
 // rank's profile.
-func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Quota, error) {
+func Take(in *process.Process, p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Quota, error) {
 	capacity, err := capacityOf(d)
 	if err != nil {
 		return nil, err
 	}
 	key := accountKey{d.Driver(), d.Handle()}
-	accounts.Lock()
-	defer accounts.Unlock()
-	a := accounts.of[key]
+	all := ofProcess.In(in)
+	all.Lock()
+	defer all.Unlock()
+	a := all.of[key]
 	if a == nil {
-		if accounts.of == nil {
-			accounts.of = map[accountKey]*account{}
-		}
 		a = &account{capacity: capacity, open: map[string]*holding{}}
-		accounts.of[key] = a
+		all.of[key] = a
 	}
 	h := a.open[comm]
 	if h == nil {
@@ -62,7 +65,7 @@ func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Qu
 	}
 	h.ranks++
 	p.Blocks, p.MaxBlocks, p.MinBlocks, p.Policy = h.blocks, want.Most, want.Least, uint8(want.Policy)
-	return &Quota{key, comm}, nil
+	return &Quota{all, key, comm}, nil
 }
 
 // capacityOf is the choice.Capacity of a GPU.
@@ -86,9 +89,9 @@ func (a *account) next() int {
 
 // settle says how many blocks each rank of the communicator has, as all ranks agreed.
 func (s *Quota) settle(blocks int) {
-	accounts.Lock()
-	defer accounts.Unlock()
-	h := accounts.of[s.gpu].open[s.comm]
+	s.all.Lock()
+	defer s.all.Unlock()
+	h := s.all.of[s.gpu].open[s.comm]
 	h.blocks = blocks * h.ranks
 }
 
@@ -98,15 +101,15 @@ func (s *Quota) GiveBack() {
 	if s == nil {
 		return
 	}
-	accounts.Lock()
-	defer accounts.Unlock()
-	a := accounts.of[s.gpu]
+	s.all.Lock()
+	defer s.all.Unlock()
+	a := s.all.of[s.gpu]
 	if h := a.open[s.comm]; h.ranks > 1 {
 		h.ranks--
 		return
 	}
 	if delete(a.open, s.comm); len(a.open) == 0 {
-		delete(accounts.of, s.gpu)
+		delete(s.all.of, s.gpu)
 	}
 }
 

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,57 +19,30 @@ func TestAfterAbort(t *testing.T) {
 	const atOnce = 300 // instructions of a thread, on average
 	sum := directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 2048}
 	for _, test := range []struct {
-		name  string
-		begin func(r *rig) (queue func(*member) error)
+		name string
+		make func(r *rig) worker
 	}{
-		{"program", func(r *rig) func(*member) error {
+		{"program", func(r *rig) worker {
 			x := allReduce(n)
 			x.count = 2048
-			o := r.prepare(x, 1)
-			r.reset(o)
-			return func(m *member) error { return carry(m.engine, &o.jobs[m.rank]) }
+			return r.prepare(x, 1)
 		}},
-		{"direct", func(r *rig) func(*member) error {
-			o := r.mail(sum, 1)
-			r.resetDirect(o)
-			return func(m *member) error { return m.engine.RunDirect(&o.jobs[m.rank], o.d, 0, 8192) }
+		{"direct", func(r *rig) worker { return r.prepareDirect(sum, 1) }},
+		{"window", func(r *rig) worker { return r.prepareWindow(sum, false, 1) }},
+		{"copies", func(r *rig) worker {
+			return r.prepareWindow(directTrial{d: AllGather, t: kernels.Float32, count: 2048}, true, 1)
 		}},
-		{"window", func(r *rig) func(*member) error {
-			o := r.lease(sum, false, 1)
-			r.resetDirect(o.directRun)
-			return o.run
-		}},
-		{"copies", func(r *rig) func(*member) error {
-			o := r.lease(directTrial{d: AllGather, t: kernels.Float32, count: 2048}, true, 1)
-			r.resetDirect(o.directRun)
-			return o.run
-		}},
-		{"messages", func(r *rig) func(*member) error {
-			p := r.post([]parcel{{1, 0, 30000}}, 1)
-			return func(m *member) error { return m.engine.RunMessages(p.jobs[m.rank]) }
-		}},
-		{"notes", func(r *rig) func(*member) error {
-			p := r.post([]parcel{{1, 0, 300}}, 1)
-			return func(m *member) error { return m.engine.RunMessages(p.jobs[m.rank]) }
-		}},
+		{"messages", func(r *rig) worker { return r.prepareGroup([]sending{{1, 0, 30000}}, false, 1) }},
+		{"notes", func(r *rig) worker { return r.prepareGroup([]sending{{1, 0, 300}}, false, 1) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			board := mailed(n)
 			board.MailBytes = 1 << 18
 			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), board, Options{Ranks: n})
 			m := r.ranks[0]
-			queue := test.begin(r)
-			launch := func(times int) {
-				r.with(m, func() error {
-					for range times {
-						if err := queue(m); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-			}
-			launch(1)
+			w := test.make(r)
+			r.reset(w)
+			r.runOn(r.ranks[:1], w)
 			control := m.engine.Control()
 			r.stuck(m)
 			r.abort()
@@ -81,7 +55,7 @@ func TestAfterAbort(t *testing.T) {
 				threads = int(max(1, l.Grid.X) * l.Block.X)
 			}
 			before := instructions()
-			launch(queued)
+			r.runOn(r.ranks[:1], slices.Repeat([]worker{w}, queued)...)
 			r.sync()
 			require.Less(t, (instructions()-before)/queued/threads, atOnce)
 			require.ErrorIs(t, control.Fault(), ErrAborted)

@@ -1,7 +1,6 @@
 package grid
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,74 +30,46 @@ func TestBlocks(t *testing.T) {
 	}
 	require.Equal(t, 2, r.ranks[0].engine.Batch(50, 100, 2).blocks)
 	require.Greater(t, r.ranks[0].engine.Batch(50, 100, MaxBlocks).blocks, 2)
-	has := func(what string, blocks int) {
-		t.Helper()
-		for _, m := range r.ranks {
-			if x := int(m.engine.call.Grid.X); blocks > 0 {
-				require.LessOrEqual(t, x, blocks, "%s, %d blocks", what, blocks)
-			} else {
-				require.GreaterOrEqual(t, x, 4, "%s, as many as there is work for", what)
-			}
-		}
-	}
 	for i, blocks := range tier.Some(3, []int{0, 3, 1, 2, 0, 100, 1}) {
+		var all []worker
 		for _, x := range []trial{
 			{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 3000},
 			{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 5000},
 			{name: "alltoallv", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 5000, varied: true},
 		} {
-			for _, inOrder := range []sched.Rank{sched.Nobody, 1} {
-				o := r.prepare(x, uint64(i))
-				for k := range o.jobs {
-					o.jobs[k].Blocks = blocks
-					if sched.Rank(k) == inOrder {
-						o.jobs[k].Program.independent = false
-					}
-				}
-				r.reset(o)
-				r.run(o)
-				has(x.name, blocks)
-				r.check(o)
-				for k := range o.jobs {
-					o.jobs[k].Program.independent = o.jobs[k].Program.independence()
-				}
-				r.forget()
-			}
+			all = append(all, r.prepare(x, uint64(i)))
+			x.name += " in order"
+			o := r.prepare(x, uint64(i))
+			o.jobs[1].Program.independent = false
+			all = append(all, o)
 		}
-		for _, d := range []Direct{OneShot, TwoShot, AllToAll} {
-			x := directTrial{d: d, t: kernels.Int32, count: 1200}
-			if d.Reduces() {
+		x := directTrial{t: kernels.Int32, count: 1200}
+		for _, x.d = range []Direct{OneShot, TwoShot, AllToAll, AllGather} {
+			if x.op = nil; x.d.Reduces() {
 				x.op = &kernels.Sum
 			}
-			o := r.mail(x, uint64(i))
-			for k := range o.jobs {
-				o.jobs[k].Blocks = blocks
-			}
-			r.resetDirect(o)
-			r.runDirect(o)
-			has(fmt.Sprint("direct ", d), blocks)
-			r.checkDirect(o)
-			r.forget()
-		}
-		for _, d := range []Direct{TwoShot, AllGather} {
-			x := directTrial{d: d, t: kernels.Int32, count: 1200}
-			if d.Reduces() {
-				x.op = &kernels.Sum
-			}
-			for _, copies := range []bool{false, true} {
-				o := r.lease(x, copies, uint64(i))
-				for k := range o.jobs {
-					o.jobs[k].Blocks = blocks
-				}
-				r.resetDirect(o.directRun)
-				r.runWindow(o)
-				if !copies {
-					has(fmt.Sprint("window ", d), blocks)
-				}
-				r.checkDirect(o.directRun)
-				r.forget()
+			all = append(all, r.prepareDirect(x, uint64(i)))
+			if x.d == TwoShot || x.d == AllGather {
+				all = append(all, r.prepareWindow(x, false, uint64(i)), r.prepareWindow(x, true, uint64(i)))
 			}
 		}
+		for _, w := range all {
+			for k := range w.base().jobs {
+				w.base().jobs[k].Blocks = blocks
+			}
+			r.inTurn(w)
+			if o, ok := w.(*windowRun); ok && o.copies {
+				continue // its last kernel is a gate
+			}
+			for _, m := range r.ranks {
+				if x := int(m.engine.call.Grid.X); blocks > 0 {
+					require.LessOrEqual(t, x, blocks, "%s, %d blocks", w.base().name, blocks)
+				} else {
+					require.GreaterOrEqual(t, x, 4, "%s, as many as there is work for", w.base().name)
+				}
+			}
+		}
+		r.free()
 	}
 }
 
@@ -120,7 +91,7 @@ func TestFewBlocksManyTasks(t *testing.T) {
 		require.LessOrEqual(t, m.engine.call.Shared, m.engine.maxShared)
 	}
 	r.check(o)
-	r.forget()
+	r.free()
 }
 
 // TestIndependentButTooMany: independent steps that do not fit into one launch are taken one after the other: a launch
@@ -141,7 +112,7 @@ func TestIndependentButTooMany(t *testing.T) {
 		r.reset(x)
 		r.run(x)
 		r.check(x)
-		r.forget()
+		r.free()
 	}
 }
 

@@ -23,22 +23,19 @@ func (e *ArgumentError) Error() string {
 // aligned, and as long as the layout says. gpu.Device.Check finds whether it is
 // allocated.
 func (b *base) check(j *Job) error {
-	shape, size := j.Program.shape, 1
-	if j.Reducer != nil {
-		size = j.Reducer.Type().Size()
-	}
-	return b.checkBuffers(misplaced(j.In, &j.InL, shape.In, size), misplaced(j.Out, &j.OutL, shape.Out, size), j, size)
+	shape, size := j.Program.shape, j.unit()
+	return b.checkBuffers(j, misplaced(j.In, &j.InL, shape.In, size), misplaced(j.Out, &j.OutL, shape.Out, size))
 }
 
 // checkBuffers is nil if there is no reason against In and Out, nor against a job's scalar.
-func (b *base) checkBuffers(in, out string, j *Job, size int) error {
+func (b *base) checkBuffers(j *Job, in, out string) error {
 	switch {
 	case in != "":
 		return &ArgumentError{"in", int(b.dev), in}
 	case out != "":
 		return &ArgumentError{"out", int(b.dev), out}
-	case j.Scalar%uintptr(size) != 0:
-		return &ArgumentError{"scalar", int(b.dev), unaligned(j.Scalar, size)}
+	case j.Scalar%uintptr(j.unit()) != 0:
+		return &ArgumentError{"scalar", int(b.dev), unaligned(j.Scalar, j.unit())}
 	}
 	return nil
 }
@@ -74,8 +71,15 @@ func misplaced(r mem.Region, l *engine.Layout, chunks, size int) string {
 	return ""
 }
 
-// checkDirect looks at the memory, as check does.
-func (b *base) checkDirect(j *Job, d Direct, root sched.Rank, n, size int) error {
+// checkDirect looks at the arguments of an operation by direct access, whose messages have n bytes.
+func (b *base) checkDirect(j *Job, d Direct, root sched.Rank, n int) error {
+	switch {
+	case !d.Valid() || n < 0 || root < 0 || int(root) >= b.ranks:
+		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, n, root, b.ranks)
+	case d.Reduces() != (j.Reducer != nil):
+		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
+	}
+	size := j.unit()
 	all, isRoot := n*b.ranks, b.rank == root
 	in, out := n, n
 	switch d {
@@ -98,7 +102,7 @@ func (b *base) checkDirect(j *Job, d Direct, root sched.Rank, n, size int) error
 	if whyIn == "" && n%size != 0 {
 		whyIn = fmt.Sprintf("%d bytes are no multiple of the element's %d bytes", n, size)
 	}
-	return b.checkBuffers(whyIn, outside(j.Out, out, size), j, size)
+	return b.checkBuffers(j, whyIn, outside(j.Out, out, size))
 }
 
 func outside(r mem.Region, n, size int) string {

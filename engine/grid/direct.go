@@ -69,20 +69,14 @@ func (k *directKernels) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) 
 	switch {
 	case !k.CanDirect():
 		return ErrNoDirect
-	case !d.Valid() || bytes < 0 || bytes > MaxMessage || root < 0 || int(root) >= k.ranks:
+	case bytes > MaxMessage:
 		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, k.ranks)
-	case d.Reduces() != (j.Reducer != nil):
-		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
+	}
+	if err := k.checkDirect(j, d, root, bytes); err != nil {
+		return err
 	}
 	m, prog, err := k.module(j.Reducer, "direct")
 	if err != nil {
-		return err
-	}
-	size := 1
-	if j.Reducer != nil {
-		size = j.Reducer.Type().Size()
-	}
-	if err := k.checkDirect(j, d, root, bytes, size); err != nil {
 		return err
 	}
 	a := &k.args

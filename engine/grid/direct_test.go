@@ -1,13 +1,13 @@
 package grid
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
@@ -71,21 +71,21 @@ func (x *directTrial) elements(rank, ranks int) (in, out, inAt, outAt int) {
 	return n, n, 0, 0
 }
 
-// A directRun is a trial with the memory of all ranks.
+// A directRun is a directTrial with the memory of all ranks: one image for both buffers.
 type directRun struct {
 	directTrial
-	jobs  []Job
-	at    []uintptr // of a rank's image, which holds both buffers
-	fresh [][]byte
-	want  [][]byte
+	work
 }
 
-// mail makes a directRun; it is not started.
-func (r *rig) mail(x directTrial, seed uint64) *directRun {
+// prepareDirect makes a directRun; it is not started.
+func (r *rig) prepareDirect(x directTrial, seed uint64) *directRun {
 	r.t.Helper()
 	n, size := len(r.ranks), x.t.Size()
 	rnd := rand.New(rand.NewPCG(seed, 3))
-	o := &directRun{directTrial: x}
+	o := &directRun{directTrial: x, work: work{name: x.String()}}
+	o.queue = func(m *member) error {
+		return m.engine.RunDirect(&o.jobs[m.rank], o.d, o.root, o.count*o.t.Size())
+	}
 	var red *kernels.Reducer
 	reducer := func(op kernels.RedOp) *kernels.Reducer {
 		red, err := kernels.NewReducer(x.t, op, n)
@@ -110,32 +110,21 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 			second = roundUp(begin+longest*size, 16) + guard + x.out*size
 			inAt, outAt = 0, 0
 		}
-		image := make([]byte, roundUp(max(begin+(inAt+in)*size, second+(outAt+out)*size)+guard, 16))
-		fill(rnd, x.t, image)
+		fresh := make([]byte, roundUp(max(begin+(inAt+in)*size, second+(outAt+out)*size)+guard, 16))
+		fill(rnd, x.t, fresh)
 		inAt, outAt = begin+inAt*size, second+outAt*size
-		o.fresh = append(o.fresh, image)
-		want := append([]byte{}, image...)
-		o.want = append(o.want, want)
-		all = append(all, buffers{append([]byte{}, want[inAt:][:in*size]...), want[outAt:][:out*size]})
-		var at, scalar uintptr
-		own := red
+		want := bytes.Clone(fresh)
+		all = append(all, buffers{bytes.Clone(want[inAt:][:in*size]), want[outAt:][:out*size]})
+		own, scalar := red, uintptr(0)
 		if x.early {
 			own = reducer(kernels.PreMulSum(float64(i + 3)))
 			own.Load(all[i].in, all[i].in)
 		}
-		r.with(m, func() (err error) {
-			if at, err = r.d.MemAlloc(len(image) + 256); err == nil && (x.scalar || x.early) {
-				scalar, err = r.d.MemAlloc(16)
-				m.free = append(m.free, scalar)
-				one := make([]byte, 16)
-				own.Load(one[:size], unit(x.t))
-				require.NoError(r.t, cuda.Write(r.d, scalar, one))
-			}
-			m.free = append(m.free, at)
-			return err
-		})
-		at += uintptr(256 - guard + i*x.skew)
-		o.at = append(o.at, at)
+		if x.scalar || x.early {
+			scalar = r.scalar(m, own)
+		}
+		at := r.alloc(m, len(fresh)+256+i*x.skew) + uintptr(256-guard+i*x.skew)
+		o.images = append(o.images, image{m, at, fresh, want})
 		o.jobs = append(o.jobs, Job{
 			In: mem.Device(int(m.dev), at+uintptr(inAt), in*size), Out: mem.Device(int(m.dev), at+uintptr(outAt), out*size),
 			Reducer: red, Scalar: scalar, Early: x.early, Stamp: transport.Stamp{0, uint64(x.d)}, Stream: m.stream,
@@ -180,67 +169,9 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 	return o
 }
 
-func (r *rig) resetDirect(o *directRun) {
-	r.t.Helper()
-	for i, m := range r.ranks {
-		r.with(m, func() error { return cuda.Write(r.d, o.at[i], o.fresh[i]) })
-	}
-}
-
-func (r *rig) runDirect(o *directRun) {
-	r.t.Helper()
-	for i, m := range r.ranks {
-		r.with(m, func() error { return m.engine.RunDirect(&o.jobs[i], o.d, o.root, o.count*o.t.Size()) })
-	}
-}
-
-func (r *rig) checkDirect(o *directRun) {
-	r.t.Helper()
-	require.NoError(r.t, r.wrongDirect(o))
-}
-
-// wrongDirect is what is wrong with the results, nil if nothing is.
-func (r *rig) wrongDirect(o *directRun) (err error) {
-	r.t.Helper()
-	r.sync()
-	for i, m := range r.ranks {
-		require.NoError(r.t, m.engine.Control().Fault())
-		r.with(m, func() error {
-			got := make([]byte, len(o.want[i]))
-			if err := r.d.MemcpyDtoH(got, o.at[i]); err != nil {
-				return err
-			}
-			if at := difference(o.want[i], got); at >= 0 {
-				err = fmt.Errorf("%v: rank %d: byte %d of %d is %x, want %x", o.directTrial, i, at-guard, len(got), got[at],
-					o.want[i][at])
-			}
-			return nil
-		})
-	}
-	return err
-}
-
 func (r *rig) tryDirect(x directTrial, seed uint64) {
 	r.t.Helper()
-	o := r.mail(x, seed)
-	r.resetDirect(o)
-	r.runDirect(o)
-	r.checkDirect(o)
-	r.forget()
-}
-
-// forget frees the memory of operations.
-func (r *rig) forget() {
-	r.t.Helper()
-	for _, m := range r.ranks {
-		r.with(m, func() error {
-			for _, p := range m.free {
-				require.NoError(r.t, r.d.MemFree(p))
-			}
-			m.free = nil
-			return nil
-		})
-	}
+	r.once(r.prepareDirect(x, seed))
 }
 
 // TestDirect compares every kind with what it should be, bit for bit, for counts

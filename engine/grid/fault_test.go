@@ -3,6 +3,8 @@
 package grid
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +16,6 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
-	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -84,138 +85,132 @@ func allReduce(n int) trial {
 	return trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 900}
 }
 
-// TestMismatch: ranks that run different calls, or the same of different
-// lengths, find out, and say so with both.
+// TestMismatch: ranks that run different calls, or the same of different lengths, find out, and say so with both;
+// whether they move by threads, by bulk copies, or one by each, or by kernels that linger.
 func TestMismatch(t *testing.T) {
 	const n = 2
-	tests := []struct {
+	same, other := transport.Stamp{1<<32 | 1, 5}, transport.Stamp{1<<32 | 1, 77}
+	for _, test := range []struct {
 		name   string
 		change func(j *Job)
 		want   engine.MismatchError
 	}{
 		{"another call", func(j *Job) { j.Stamp = transport.Stamp{1, 77} },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 77}, WantBytes: 256,
-				GotBytes: 256}},
+			engine.MismatchError{Want: same, Got: other, WantBytes: 256, GotBytes: 256}},
 		{"another length", func(j *Job) { j.InL = engine.Even(40, n, 4); j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256,
-				GotBytes: 20}},
+			engine.MismatchError{Want: same, Got: same, WantBytes: 256, GotBytes: 20}},
 		{"nothing at all", func(j *Job) { j.InL = engine.Layout{}; j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256,
-				GotBytes: 0}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-			r.wipe()
-			o := r.prepare(allReduce(n), 5)
-			test.change(&o.jobs[1])
-			r.reset(o)
-			r.run(o)
-			c := r.ranks[0].engine.Control()
-			require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
-			step, wrong := mismatch(t, c)
-			require.Equal(t, sched.Rank(1), step.Peer)
-			require.Equal(t, "recv", step.Phase)
-			if test.want.Got != test.want.Want && wrong.WantBytes == 0 && wrong.GotBytes == 0 {
-				test.want.WantBytes, test.want.GotBytes = 0, 0 // the sign boards told first, and know no lengths
-			}
-			require.Equal(t, test.want, *wrong)
-			require.Eventually(t, c.Aborted, 10*time.Second, time.Millisecond)
-			r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
-			r.sync()
-		})
-	}
-}
-
-// TestCrossed: ranks that wait for each other in different calls find out by
-// themselves.
-func TestCrossed(t *testing.T) {
-	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-	for i, m := range r.ranks {
-		x := trial{name: "broadcast", schedule: ring.Broadcast{N: n, Root: sched.Rank(1 - i)}, t: kernels.Float32, count: 10}
-		o := r.prepare(x, 1)
-		r.reset(o)
-		o.jobs[i].Stamp = transport.Stamp{5<<32 | 3, uint64(i)}
-		r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
-		delete(r.programs, x.name)
-	}
-	r.sync()
-	for i, m := range r.ranks {
-		step, wrong := mismatch(t, m.engine.Control())
-		require.EqualValues(t, 1-i, step.Peer)
-		require.Equal(t, transport.Stamp{1<<32 | 3, uint64(i)}, wrong.Want)
-		require.Equal(t, transport.Stamp{1<<32 | 3, uint64(1 - i)}, wrong.Got)
-	}
-}
-
-// TestMissing: a rank that never comes leaves the others waiting until the host
-// ends them; then they say for whom they waited, and later work on the stream ends
-// too.
-func TestMissing(t *testing.T) {
-	const n = 3
-	for _, c := range []struct {
-		name  string
-		x     trial
-		rank  int // that is looked at
-		peer  sched.Rank
-		phase string
-	}{
-		{"receiving", allReduce(n), 0, 2, "recv"},
-		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32,
-			count: 2000}, 0, 2, "send"},
+			engine.MismatchError{Want: same, Got: same, WantBytes: 256}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), options(n))
-			o := r.prepare(c.x, 1)
-			r.reset(o)
-			for range 3 {
-				for i, m := range r.ranks[:n-1] {
-					r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
+		for _, by := range []string{"threads", "bulk copies", "bulk copies of rank 0", "bulk copies of rank 1", "lingering"} {
+			t.Run(test.name+" by "+by, func(t *testing.T) {
+				o := bulkOptions(n)
+				if by == "lingering" {
+					o = lingering(n, 10*time.Microsecond)
 				}
-			}
-			m := r.ranks[c.rank]
-			step := r.endStuck(m, 3)
-			require.Equal(t, c.peer, step.Peer)
-			require.Equal(t, c.phase, step.Phase)
-
-			// the context is still usable
-			p, err := uintptr(0), error(nil)
-			r.with(m, func() error {
-				if p, err = r.d.MemAlloc(64); err != nil {
-					return err
+				r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), o)
+				r.bulky(func(rank int) bool { return by != "threads" && by != fmt.Sprint("bulk copies of rank ", 1-rank) })
+				r.wipe()
+				x := r.prepare(allReduce(n), 5)
+				test.change(&x.jobs[1])
+				r.reset(x)
+				r.run(x)
+				c := r.ranks[0].engine.Control()
+				require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
+				step, wrong := mismatch(t, c)
+				require.Equal(t, sched.Rank(1), step.Peer)
+				require.Equal(t, "recv", step.Phase)
+				want := test.want
+				if want.Got != want.Want && wrong.WantBytes == 0 && wrong.GotBytes == 0 {
+					want.WantBytes, want.GotBytes = 0, 0 // the sign boards told first, and know no lengths
 				}
-				return r.d.MemFree(p)
+				require.Equal(t, want, *wrong)
+				require.Eventually(t, c.Aborted, 10*time.Second, time.Millisecond)
+				r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
+				r.sync()
 			})
-		})
+		}
 	}
 }
 
-// quiet is a driver whose launches do nothing.
-type quiet struct{ cuda.Driver }
-
-func (quiet) LaunchKernel(cuda.Function, *cuda.Launch, []byte) error { return nil }
-
-// TestRunAllocates: queuing an operation takes nothing from the heap.
-func TestRunAllocates(t *testing.T) {
+// TestDiffer: ranks that run different things, or wait for each other in different calls, find out by themselves, and
+// name both calls where there are sign boards; direct kernels name their own by their lines.
+func TestDiffer(t *testing.T) {
 	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-	x := allReduce(n)
-	x.t, x.op = kernels.Int32, &kernels.Avg
-	avg := r.prepare(x, 1)
-	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true},
-		9)
-	m := r.ranks[0]
-	m.engine.driver = quiet{r.d}
-	r.with(m, func() error {
-		for _, o := range []*operation{avg, varied} {
-			require.NoError(t, carry(m.engine, &o.jobs[0]))
-			var err error
-			require.Zero(t, testing.AllocsPerRun(20, func() { err = carry(m.engine, &o.jobs[0]) }), o.name)
-			require.NoError(t, err)
+	type maker func(r *rig) worker
+	broadcast := func(root sched.Rank) maker {
+		x := trial{name: fmt.Sprint("broadcast ", root), schedule: ring.Broadcast{N: n, Root: root}, t: kernels.Float32,
+			count: 10}
+		return func(r *rig) worker { return r.prepare(x, 1) }
+	}
+	directly := func(d Direct, op *kernels.RedOp, count int) maker {
+		x := directTrial{d: d, t: kernels.Float32, op: op, count: count}
+		return func(r *rig) worker { return r.prepareDirect(x, 1) }
+	}
+	inWindow := func(d Direct, op *kernels.RedOp, copies bool) maker {
+		x := directTrial{d: d, t: kernels.Float32, op: op, count: 900}
+		return func(r *rig) worker { return r.prepareWindow(x, copies, 1) }
+	}
+	elsewhere := func(r *rig) worker {
+		o := r.prepareWindow(directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 900}, false, 1)
+		for i := range o.in.Window.At {
+			o.in.Window.At[i] -= 16
 		}
-		return nil
-	})
+		o.in.Offset, o.out.Offset = o.in.Offset+16, o.out.Offset+16
+		return o
+	}
+	oneShot, sum := directly(OneShot, &kernels.Sum, 20), inWindow(TwoShot, &kernels.Sum, false)
+	for _, test := range []struct {
+		name          string
+		first, second maker
+		signs, names  bool // names: also without signs
+	}{
+		{"crossed", broadcast(1), broadcast(0), true, true},
+		{"direct", oneShot, directly(AllGather, nil, 20), true, true},
+		{"direct and program", oneShot, broadcast(0), true, true},
+		{"direct without signs", oneShot, oneShot, false, true},
+		{"windows", sum, inWindow(AllGather, nil, false), true, true},
+		{"windows and copies", sum, inWindow(AllGather, nil, true), true, true},
+		{"windows and direct", sum, directly(AllGather, nil, 900), true, true},
+		{"windows without signs", sum, inWindow(AllGather, nil, false), false, false},
+		{"places in windows", sum, elsewhere, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			turns := uint64(2)
+			if strings.HasPrefix(test.name, "direct") {
+				turns *= seeds()
+			}
+			for turn := range turns {
+				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn), Seed: turn / 2}), mailed(n), options(n))
+				narrow(r)
+				r.wipe()
+				first, second := test.first(r), test.second(r)
+				r.reset(first, second)
+				first.base().jobs[0].Stamp, second.base().jobs[1].Stamp = transport.Stamp{3, 0}, transport.Stamp{3, 1}
+				if test.name == "places in windows" {
+					second.base().jobs[1].Stamp[1] = 0
+				}
+				for _, m := range r.ranks {
+					m.engine.signs *= uintptr(only(test.signs, 1))
+				}
+				r.runOn(r.ranks[:1], first)
+				r.runOn(r.ranks[1:], second)
+				r.sync()
+				for i, m := range r.ranks {
+					step, wrong := mismatch(t, m.engine.Control())
+					require.True(t, m.engine.Control().Aborted())
+					if test.names {
+						require.EqualValues(t, 1-i, step.Peer)
+						require.Equal(t, transport.Stamp{1<<32 | 3, uint64(i)}, wrong.Want)
+					}
+					if test.signs {
+						require.Equal(t, transport.Stamp{1<<32 | 3, uint64(1 - i)}, wrong.Got)
+					}
+				}
+				r.close()
+			}
+		})
+	}
 }
 
 func TestWrong(t *testing.T) {
@@ -224,14 +219,6 @@ func TestWrong(t *testing.T) {
 	e := r.ranks[0].engine
 	_, err := e.Compile(ring.AllReduce{N: 3}, 0)
 	require.EqualError(t, err, "grid: a schedule of 3 ranks in a communicator of 2")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{})
-	require.EqualError(t, err, "grid: 0 ranks")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Rank: 2, Ranks: 2})
-	require.EqualError(t, err, "grid: rank 2 of 2")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, Threads: 48})
-	require.ErrorContains(t, err, "blocks of 48 threads")
-	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, MinSlice: 100})
-	require.ErrorContains(t, err, "slices of 100 bytes")
 	user, err := kernels.NewReducer(kernels.Int8, kernels.UserOp("mine", func(kernels.DataType, []byte, []byte) {}), 2)
 	require.NoError(t, err)
 	var invalid *kernels.InvalidError

@@ -63,11 +63,7 @@ func TestHeadsApart(t *testing.T) {
 			}
 			r.try(trial{name: "allreduce", schedule: allReduce(n).schedule, t: kernels.Float32, op: &kernels.Sum, count: 999}, 1)
 			r.try(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 700}, 2)
-			p := r.post([]parcel{{0, 1, 200}, {1, 0, 3000}, {0, 1, 100}}, 3)
-			for i, m := range r.ranks {
-				r.with(m, func() error { return m.engine.RunMessages(p.jobs[i]) })
-			}
-			r.arrived(p)
+			r.once(r.prepareGroup([]sending{{0, 1, 200}, {1, 0, 3000}, {0, 1, 100}}, false, 3))
 		})
 	}
 }

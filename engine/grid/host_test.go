@@ -1,82 +1,72 @@
 package grid
 
 import (
-	"errors"
-	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/stretchr/testify/require"
 )
 
 // onHost has the host's engine carry out the same, over channels.
 func onHost(t testing.TB, s sched.Schedule, jobs []engine.Job) {
 	t.Helper()
-	n := len(jobs)
-	m := make(mesh, n*n)
-	for i := range m {
-		m[i] = make(wire, 4096)
+	conns := map[[2]sched.Rank]*conn{}
+	for from := range sched.Rank(len(jobs)) {
+		for to := range sched.Rank(len(jobs)) {
+			conns[[2]sched.Rank{from, to}] = &conn{slots: make(chan []byte, 4096), stamps: make(chan transport.Stamp, 4096)}
+		}
 	}
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for r := range n {
-		wg.Go(func() {
-			p, err := engine.Compile(s, sched.Rank(r), corner{m, r, n})
-			if err == nil {
-				jobs[r].Program = p
-				err = engine.New(transport.Limits{SlotBytes: 1 << 10, Slots: 4}).Run(&jobs[r])
+	var ranks errgroup.Group
+	for r := range jobs {
+		ranks.Go(func() (err error) {
+			if jobs[r].Program, err = engine.Compile(s, sched.Rank(r), hostLinks{conns, sched.Rank(r)}); err != nil {
+				return err
 			}
-			errs[r] = err
+			return engine.New(transport.Limits{SlotBytes: 1 << 10, Slots: 4}).Run(&jobs[r])
 		})
 	}
-	wg.Wait()
-	require.NoError(t, errors.Join(errs...))
+	require.NoError(t, ranks.Wait())
 }
 
-type mesh []wire
-
-type wire chan packet
-
-type packet struct {
-	b []byte
-	s transport.Stamp
+// hostLinks are the links of one rank.
+type hostLinks struct {
+	conns map[[2]sched.Rank]*conn // by sender and receiver
+	rank  sched.Rank
 }
 
-type corner struct {
-	mesh
-	rank, n int
+func (l hostLinks) Send(to sched.Rank) (transport.SendConn, error) {
+	return l.conns[[2]sched.Rank{l.rank, to}], nil
 }
 
-func (c corner) Send(to sched.Rank) (transport.SendConn, error) {
-	return &sender{wire: c.mesh[c.rank*c.n+int(to)]}, nil
+func (l hostLinks) Recv(from sched.Rank) (transport.RecvConn, error) {
+	return l.conns[[2]sched.Rank{from, l.rank}], nil
 }
 
-func (c corner) Recv(from sched.Rank) (transport.RecvConn, error) {
-	return c.mesh[int(from)*c.n+c.rank], nil
+// A conn is both ends of a connection.
+type conn struct {
+	slots  chan []byte
+	stamps chan transport.Stamp
+	slot   []byte // reserved
 }
 
-type sender struct {
-	wire
-	b []byte
+func (c *conn) Reserve(n int) (mem.Region, error) {
+	c.slot = make([]byte, n)
+	return mem.Host(c.slot), nil
 }
 
-func (s *sender) Reserve(n int) (mem.Region, error) {
-	s.b = make([]byte, n)
-	return mem.Host(s.b), nil
-}
-
-func (s *sender) Publish(stamp transport.Stamp) error {
-	s.wire <- packet{s.b, stamp}
+func (c *conn) Publish(s transport.Stamp) error {
+	c.slots <- c.slot
+	c.stamps <- s
 	return nil
 }
 
-func (w wire) Next() (mem.Region, transport.Stamp, error) {
-	m := <-w
-	return mem.Host(m.b), m.s, nil
+func (c *conn) Next() (mem.Region, transport.Stamp, error) {
+	return mem.Host(<-c.slots), <-c.stamps, nil
 }
-
-func (w wire) Release() error { return nil }
-func (w wire) Close() error   { return nil }
+func (c *conn) Release() error { return nil }
+func (c *conn) Close() error   { return nil }

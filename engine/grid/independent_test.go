@@ -60,7 +60,7 @@ func TestIndependent(t *testing.T) {
 				o := options(n)
 				o.Blocks = blocks
 				r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed)}), small(n), o)
-				var all []*operation
+				var all []worker
 				for i, x := range trials {
 					x.t = kernels.Int8
 					all = append(all, r.prepare(x, uint64(i)))
@@ -69,12 +69,8 @@ func TestIndependent(t *testing.T) {
 					}
 					r.reset(all[i])
 				}
-				for _, o := range all {
-					r.run(o)
-				}
-				for _, o := range all {
-					r.check(o)
-				}
+				r.run(all...)
+				r.check(all...)
 			})
 		}
 	}
@@ -150,26 +146,4 @@ func TestIndependentMismatch(t *testing.T) {
 			require.ErrorAs(t, r.ranks[test.want].engine.Control().Fault(), &wrong)
 		})
 	}
-}
-
-// TestMessagesAllocates: queuing messages takes nothing from the heap.
-func TestMessagesAllocates(t *testing.T) {
-	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-	x := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 700}, 1)
-	p := r.post([]parcel{{0, 1, 100}, {1, 0, 3000}}, 1)
-	m := r.ranks[0]
-	m.engine.driver = quiet{r.d}
-	r.with(m, func() error {
-		for name, run := range map[string]func() error{
-			"collective": func() error { return carry(m.engine, &x.jobs[0]) },
-			"group":      func() error { return m.engine.RunMessages(p.jobs[0]) },
-		} {
-			require.NoError(t, run())
-			var err error
-			require.Zero(t, testing.AllocsPerRun(20, func() { err = run() }), name)
-			require.NoError(t, err)
-		}
-		return nil
-	})
 }

@@ -58,6 +58,14 @@ func (j *Job) lanes() int {
 	return j.most(j.Program.lanes)
 }
 
+// unit returns the bytes of an element, 1 where nothing is reduced.
+func (j *Job) unit() int {
+	if j.Reducer == nil {
+		return 1
+	}
+	return j.Reducer.Type().Size()
+}
+
 // even reports whether all chunks have the same length.
 func (j *Job) even() bool { return j.InL.Off == nil && j.OutL.Off == nil }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/ring/direct"
-	"github.com/ringo-go/ringo/transport"
 )
 
 // lingering are options of kernels that linger for a time.
@@ -49,18 +48,14 @@ func TestLinger(t *testing.T) {
 				}
 				require.NoError(t, m.engine.Prepare(nil))
 			}
-			var queued []*operation
+			var queued []worker
 			for i, x := range all {
 				o := r.prepare(x, uint64(i))
 				r.reset(o)
 				queued = append(queued, o)
 			}
-			for _, o := range queued {
-				r.run(o)
-			}
-			for _, o := range queued {
-				r.check(o)
-			}
+			r.run(queued...)
+			r.check(queued...)
 			for i, m := range r.ranks {
 				require.EqualValues(t, len(all)-own, m.engine.linger.asked, "rank %d", i)
 				_, finished := m.engine.Control().Progress()
@@ -104,41 +99,20 @@ func TestLingerMany(t *testing.T) {
 	for _, x := range append(queued, graph) {
 		r.check(x)
 	}
-	for i, m := range r.ranks {
-		r.with(m, func() error { return r.d.GraphExecDestroy(graphs[i]) })
-	}
 }
 
-// TestLingerEnds: a rank never comes, or comes with another call. The other one's streams go on.
+// TestLingerEnds: a rank never comes. The other one's streams go on.
 func TestLingerEnds(t *testing.T) {
 	const n, times = 2, 3
-	t.Run("alone", func(t *testing.T) {
-		r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), lingering(n, 10*time.Microsecond))
-		m := r.ranks[0]
-		for k := range times {
-			x := r.prepare(allReduce(n), uint64(k))
-			r.reset(x)
-			r.with(m, func() error { return carry(m.engine, &x.jobs[0]) })
-		}
-		step := r.endStuck(m, times)
-		require.EqualValues(t, 1, step.Peer)
-		require.EqualValues(t, times, m.engine.linger.asked)
-	})
-	t.Run("mismatch", func(t *testing.T) {
-		r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), lingering(n, 10*time.Microsecond))
-		r.wipe()
-		x := r.prepare(allReduce(n), 5)
-		x.jobs[1].Stamp = transport.Stamp{1, 77}
+	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), lingering(n, 10*time.Microsecond))
+	m := r.ranks[0]
+	for k := range times {
+		x := r.prepare(allReduce(n), uint64(k))
 		r.reset(x)
-		r.run(x)
-		c := r.ranks[0].engine.Control()
-		require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
-		step, wrong := mismatch(t, c)
-		require.EqualValues(t, 1, step.Peer)
-		require.Equal(t, transport.Stamp{1<<32 | 1, 77}, wrong.Got)
-		r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
-		r.sync()
-	})
+		r.runOn(r.ranks[:1], x)
+	}
+	require.EqualValues(t, 1, r.endStuck(m, times).Peer)
+	require.EqualValues(t, times, m.engine.linger.asked)
 }
 
 // TestLingerFails: whichever call of the driver fails, the job's error says so, and no stream waits for ever.

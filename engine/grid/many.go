@@ -80,10 +80,9 @@ func (k *batches) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	*d = directArgs{comm: k.collective(&jobs[0]), epochs: uint64(k.epochs), scalar: uint64(jobs[0].Scalar),
 		value: prog.Value, from: k.all(), finish: only[uint32](prog.Finishes, 1)}
 	d.setMailboxes(&k.mailboxes)
-	size := jobs[0].Reducer.Type().Size()
 	for n = 0; n < min(len(jobs), manyEntries) && jobs[n].Stream == jobs[0].Stream; n++ {
 		j := &jobs[n]
-		if err := k.checkDirect(j, OneShot, 0, j.In.Len(), size); err != nil {
+		if err := k.checkDirect(j, OneShot, 0, j.In.Len()); err != nil {
 			return 0, err
 		}
 		x := manyEntry{in: uint64(j.In.Ptr()), out: uint64(j.Out.Ptr()), bytes: uint32(j.In.Len())}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
@@ -15,40 +14,38 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A pile is all-reduces that are alike, with what should come of them.
-type pile struct {
-	runs  []*directRun
-	jobs  [][]Job // by rank
-	calls int
+// A batchRun is all-reduces of a batch, in kernels of at most so many calls.
+type batchRun struct {
+	work
+	calls, most int
+	all         [][]Job // by rank
 }
 
-// pile makes a batch of all-reduces of different lengths, some of nothing.
-func (r *rig) pile(t kernels.DataType, op kernels.RedOp, calls int, seed uint64) *pile {
-	p := &pile{jobs: make([][]Job, len(r.ranks)), calls: calls}
+// prepareBatch makes a batch of all-reduces of different lengths, some of nothing.
+func (r *rig) prepareBatch(t kernels.DataType, op kernels.RedOp, calls int, seed uint64) *batchRun {
+	r.t.Helper()
+	p := &batchRun{work: work{name: "batch"}, all: make([][]Job, len(r.ranks)), calls: calls, most: calls}
 	for i := range calls {
-		o := r.mail(directTrial{d: OneShot, t: t, op: &op, count: i * 37 % 130, in: i % 3, inPlace: i%4 == 3}, seed+uint64(i))
-		r.resetDirect(o)
-		p.runs = append(p.runs, o)
+		o := r.prepareDirect(directTrial{d: OneShot, t: t, op: &op, count: i * 37 % 130, in: i % 3, inPlace: i%4 == 3},
+			seed+uint64(i))
+		p.images = append(p.images, o.images...)
 		for k, j := range o.jobs {
 			j.Stamp[1] = uint64(o.count)
-			p.jobs[k] = append(p.jobs[k], j)
+			p.all[k] = append(p.all[k], j)
 		}
+	}
+	p.queue = func(m *member) error {
+		b := m.engine.Batch(p.calls, 130*8, MaxBlocks)
+		for jobs := p.all[m.rank]; len(jobs) > 0; {
+			n, err := m.engine.RunMany(&b, jobs[:min(p.most, len(jobs))])
+			if err != nil {
+				return err
+			}
+			jobs = jobs[n:]
+		}
+		return nil
 	}
 	return p
-}
-
-// run queues a pile on a rank, in kernels of at most so many calls.
-func (p *pile) run(t testing.TB, m *member, most int) error {
-	b := m.engine.Batch(p.calls, 130*8, MaxBlocks)
-	for jobs := p.jobs[m.rank]; len(jobs) > 0; {
-		n, err := m.engine.RunMany(&b, jobs[:min(most, len(jobs))])
-		if err != nil {
-			return err
-		}
-		require.LessOrEqual(t, n, most)
-		jobs = jobs[n:]
-	}
-	return nil
 }
 
 // TestMany: batches are right beside other operations in the same mailboxes, by kernels of different numbers of calls
@@ -62,38 +59,20 @@ func TestMany(t *testing.T) {
 			board.MailBytes *= 4
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed + seed/2)}), board, options(n))
 			wide(r)
-			first := r.pile(kernels.Float32, kernels.Sum, 13, 100*seed)
-			then := r.pile(kernels.Int8, kernels.Avg, 5, 100*seed+50)
-			direct := r.mail(directTrial{d: TwoShot, t: kernels.BFloat16, op: &kernels.Sum, count: 500}, seed)
-			r.resetDirect(direct)
-			run := func(m *member, most int) error {
-				require.NoError(t, first.run(t, m, most))
-				require.NoError(t, m.engine.RunDirect(&direct.jobs[m.rank], direct.d, 0, 1000))
-				return then.run(t, m, most)
-			}
-			var graphs []cuda.GraphExec
-			for i, m := range r.ranks {
-				graphs = append(graphs, r.capture(m, func(m *member) error { return run(m, 7-2*i) }))
-			}
-			for turn := range 3 {
-				for _, o := range append(append([]*directRun{direct}, first.runs...), then.runs...) {
-					r.resetDirect(o)
+			batches := func(seed uint64, most func(rank int) int) []worker {
+				first, then := r.prepareBatch(kernels.Float32, kernels.Sum, 13, 100*seed),
+					r.prepareBatch(kernels.Int8, kernels.Avg, 5, 100*seed+50)
+				for _, p := range []*batchRun{first, then} {
+					queue := p.queue
+					p.queue = func(m *member) error {
+						p.most = most(int(m.rank))
+						return queue(m)
+					}
 				}
-				for i, m := range r.ranks {
-					r.with(m, func() error {
-						if turn == 1 {
-							return run(m, 3+i)
-						}
-						return r.d.GraphLaunch(graphs[i], m.stream)
-					})
-				}
-				for _, o := range append(append([]*directRun{direct}, first.runs...), then.runs...) {
-					r.checkDirect(o)
-				}
+				return []worker{first, r.prepareDirect(directTrial{d: TwoShot, t: kernels.BFloat16, op: &kernels.Sum, count: 500},
+					seed), then}
 			}
-			for i, m := range r.ranks {
-				r.with(m, func() error { return r.d.GraphExecDestroy(graphs[i]) })
-			}
+			r.mix(batches(seed, func(rank int) int { return 7 - 2*rank }), batches(seed+1, func(rank int) int { return 3 + rank }))
 		})
 	}
 }
@@ -102,10 +81,10 @@ func TestMany(t *testing.T) {
 func TestManyOneBuffer(t *testing.T) {
 	const n, calls = 2, 100
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-	p := r.pile(kernels.Float32, kernels.Sum, 2, 1)
+	p := r.prepareBatch(kernels.Float32, kernels.Sum, 2, 1)
 	m := r.ranks[0]
 	m.engine.driver = quiet{r.d}
-	for _, job := range p.jobs[0] {
+	for _, job := range p.all[0] {
 		for _, in := range []mem.Region{job.In, job.Out} {
 			job.In = in
 			b := m.engine.Batch(calls, 1040, MaxBlocks)
@@ -123,11 +102,11 @@ func TestManyGone(t *testing.T) {
 	const n = 2
 	for turn := range uint64(2) {
 		r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1, Link: link(turn)}), mailed(n), options(n))
-		p := r.pile(kernels.Float32, kernels.Sum, 2, 1)
-		m := r.ranks[0]
-		r.with(m, func() error { return p.run(t, m, p.calls) })
+		p := r.prepareBatch(kernels.Float32, kernels.Sum, 2, 1)
+		r.reset(p)
+		r.runOn(r.ranks[:1], p)
 		r.awaitsGone(1)
-		require.Equal(t, sched.Rank(1), r.endStuck(m, 1).Peer)
+		require.Equal(t, sched.Rank(1), r.endStuck(r.ranks[0], 1).Peer)
 	}
 }
 
@@ -136,10 +115,10 @@ func TestManyMismatch(t *testing.T) {
 	tier.Long(t)
 	beside(t)
 	const n = 2
-	for name, change := range map[string]func(p *pile){
-		"first call": func(p *pile) { p.jobs[1][0].Stamp[1] = 999 },
-		"later call": func(p *pile) { p.jobs[1][4].Stamp[1] = 999 },
-		"more calls": func(p *pile) { p.calls++; p.jobs[1] = append(p.jobs[1], p.jobs[1][0]) },
+	for name, change := range map[string]func(p *batchRun){
+		"first call": func(p *batchRun) { p.all[1][0].Stamp[1] = 999 },
+		"later call": func(p *batchRun) { p.all[1][4].Stamp[1] = 999 },
+		"more calls": func(p *batchRun) { p.calls++; p.all[1] = append(p.all[1], p.all[1][0]) },
 	} {
 		for turn := range uint64(2) {
 			if !tier.Full() && (turn == 1) != (name == "first call") {
@@ -149,10 +128,12 @@ func TestManyMismatch(t *testing.T) {
 				beside(t)
 				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn), Stall: -1}), mailed(n), options(n))
 				r.wipe()
-				p := r.pile(kernels.Float32, kernels.Sum, 6, 1)
-				r.with(r.ranks[0], func() error { return p.run(t, r.ranks[0], 100) })
+				p := r.prepareBatch(kernels.Float32, kernels.Sum, 6, 1)
+				r.reset(p)
+				p.most = 100
+				r.runOn(r.ranks[:1], p)
 				change(p)
-				r.with(r.ranks[1], func() error { return p.run(t, r.ranks[1], 100) })
+				r.runOn(r.ranks[1:], p)
 				r.sync()
 				for _, m := range r.ranks {
 					step, wrong := mismatch(t, m.engine.Control())
@@ -162,37 +143,4 @@ func TestManyMismatch(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestManyMissing: a rank that never comes leaves a batch waiting until the host ends it; what is queued after it ends
-// too.
-func TestManyMissing(t *testing.T) {
-	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), options(n))
-	p := r.pile(kernels.Float32, kernels.Sum, 6, 1)
-	m := r.ranks[0]
-	r.with(m, func() error { return m.engine.PrepareMany(p.jobs[0][0].Reducer) })
-	for range 2 {
-		r.with(m, func() error { return p.run(t, m, 3) })
-	}
-	require.EqualValues(t, 1, r.endStuck(m, 4).Peer)
-}
-
-// TestManyAllocates: queuing a batch takes nothing from the heap.
-func TestManyAllocates(t *testing.T) {
-	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-	p := r.pile(kernels.Float32, kernels.Sum, 50, 1)
-	m := r.ranks[0]
-	m.engine.driver = quiet{r.d}
-	r.with(m, func() error {
-		require.NoError(t, p.run(t, m, 50))
-		return nil
-	})
-	var err error
-	require.Zero(t, testing.AllocsPerRun(20, func() {
-		b := m.engine.Batch(50, 1040, MaxBlocks)
-		_, err = m.engine.RunMany(&b, p.jobs[0])
-	}))
-	require.NoError(t, err)
 }

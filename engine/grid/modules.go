@@ -141,30 +141,11 @@ func (s *modules) find(r *kernels.Reducer, source string) (*module, kernels.Prog
 }
 
 func (k moduleKey) variants() []ptx.Name {
-	if k.source == "direct" {
-		t := ""
-		if k.op != "" {
-			t = k.t.String()
-		}
-		return ptx.DirectVariants(t, k.op, k.ranks)
+	t := ""
+	if k.op != "" {
+		t = k.t.String()
 	}
-	if k.op == "" && k.source == "bulk" {
-		return []ptx.Name{ptx.Bulk}
-	}
-	if k.op == "" {
-		return []ptx.Name{{SM: 70, Source: k.source}}
-	}
-	switch k.source {
-	case "window":
-		return ptx.WindowVariants(k.t.String(), k.op)
-	case "many":
-		return ptx.ManyVariants(k.t.String(), k.op, k.ranks)
-	case "norm":
-		return ptx.NormVariants(k.t.String(), k.op, k.ranks)
-	case "bulk":
-		return ptx.BulkVariants(k.t.String(), k.op)
-	}
-	return ptx.RunVariants(k.t.String(), k.op)
+	return ptx.VariantsOf(k.source, t, k.op, k.ranks)
 }
 
 // load takes the first variant that the device has the instructions for and the

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
@@ -139,9 +138,8 @@ func (x *normTrial) data(ranks int, seed uint64) *normData {
 
 // A normRun is a trial with its memory on all ranks.
 type normRun struct {
+	work
 	x     normTrial
-	o     *normData
-	jobs  []Job
 	norms []Norm
 }
 
@@ -154,21 +152,7 @@ func (r *rig) prepareNorm(x normTrial, seed uint64) *normRun {
 	require.NoError(r.t, err)
 	jobs, norms := make([]Job, n), make([]Norm, n)
 	for i, m := range r.ranks {
-		upload := func(b []byte, wanted bool) (region mem.Region) {
-			if !wanted || len(b) == 0 {
-				return mem.Device(int(m.dev), 0, 0)
-			}
-			r.with(m, func() error {
-				p, err := r.d.MemAlloc(len(b) + 8)
-				m.free = append(m.free, p)
-				region = mem.Device(int(m.dev), p+8, len(b))
-				if err == nil {
-					err = cuda.Write(r.d, p+8, b)
-				}
-				return err
-			})
-			return region
-		}
+		upload := func(b []byte, wanted bool) mem.Region { return r.uploadIf(m, b, 8, wanted) }
 		w := &o.want[i]
 		scale := binary.LittleEndian.AppendUint32(nil, math.Float32bits(x.scale))
 		jobs[i] = Job{In: upload(o.in[i], true), Reducer: red, Stamp: transport.Stamp{7, 9}, Stream: m.stream,
@@ -191,11 +175,34 @@ func (r *rig) prepareNorm(x normTrial, seed uint64) *normRun {
 			}
 		}
 	}
-	return &normRun{x, o, jobs, norms}
+	run := &normRun{work{name: x.String(), jobs: jobs}, x, norms}
+	for i, m := range r.ranks {
+		w := &o.want[i]
+		run.expect(m, jobs[i].Out, w.Sum)
+		run.expect(m, norms[i].Normed, w.Normed)
+		run.expect(m, norms[i].SmallOut, w.Small)
+		run.expect(m, norms[i].Scales, w.Scales)
+	}
+	run.queue = run.queueCuts
+	return run
 }
 
-// runNorm queues a trial on all ranks, or on those of them before one.
-func (r *rig) runNorm(run *normRun, before int) {
+// uploadIf is upload of what is wanted, nothing otherwise.
+func (r *rig) uploadIf(m *member, b []byte, skip int, wanted bool) mem.Region {
+	if !wanted || len(b) == 0 {
+		return mem.Device(int(m.dev), 0, 0)
+	}
+	return r.upload(m, b, skip)
+}
+
+// expect says what an output should be, if it is there.
+func (run *normRun) expect(m *member, out mem.Region, want []byte) {
+	if out.Len() > 0 {
+		run.images = append(run.images, image{m: m, at: out.Ptr(), want: want})
+	}
+}
+
+func (run *normRun) queueCuts(m *member) error {
 	x := &run.x
 	cuts := x.cuts
 	if cuts == nil {
@@ -203,66 +210,36 @@ func (r *rig) runNorm(run *normRun, before int) {
 	}
 	first := 0
 	for _, c := range cuts {
-		for i, m := range r.ranks[:before] {
-			j, n := run.jobs[i], run.norms[i]
-			if x.cuts != nil {
-				for part, size := range map[*mem.Region]int{&j.In: 0, &j.Out: 0, &n.Residual: 0, &n.Normed: 0, &n.SmallOut: x.Row,
-					&n.Scales: 4} {
-					if size == 0 {
-						size = x.Row * x.Type.Size()
-					}
-					if part.Len() > 0 {
-						*part = part.Slice(first*size, c.rows*size)
-					}
+		j, n := run.jobs[m.rank], run.norms[m.rank]
+		if x.cuts != nil {
+			row := x.Row * x.Type.Size()
+			for part, size := range map[*mem.Region]int{&j.In: row, &j.Out: row, &n.Residual: row, &n.Normed: row,
+				&n.SmallOut: x.Row, &n.Scales: 4} {
+				if part.Len() > 0 {
+					*part = part.Slice(first*size, c.rows*size)
 				}
 			}
-			j.Blocks = c.blocks
-			r.with(m, func() error { return m.engine.RunNorm(&j, &n, c.d) })
+		}
+		j.Blocks = c.blocks
+		if err := m.engine.RunNorm(&j, &n, c.d); err != nil {
+			return err
 		}
 		first += c.rows
-	}
-}
-
-// wrongNorm says what is not as it should be.
-func (r *rig) wrongNorm(run *normRun) error {
-	for i, m := range r.ranks {
-		w := &run.o.want[i]
-		for name, out := range map[string]struct {
-			r    mem.Region
-			want []byte
-		}{"sum": {run.jobs[i].Out, w.Sum}, "normed": {run.norms[i].Normed, w.Normed},
-			"small": {run.norms[i].SmallOut, w.Small}, "scales": {run.norms[i].Scales, w.Scales}} {
-			if out.r.Len() == 0 {
-				continue
-			}
-			got := make([]byte, len(out.want))
-			if err := cuda.With(r.d, m.ctx, func() error { return r.d.MemcpyDtoH(got, out.r.Ptr()) }); err != nil {
-				return err
-			}
-			if at := difference(out.want, got); at >= 0 {
-				return fmt.Errorf("%v: rank %d: byte %d of %d of %s is %#x, want %#x", run.x, i, at, len(got), name, got[at],
-					out.want[at])
-			}
-		}
 	}
 	return nil
 }
 
-// tryNorm runs a trial and compares every byte.
 func (r *rig) tryNorm(x normTrial, seed uint64) {
 	r.t.Helper()
-	run := r.prepareNorm(x, seed)
-	r.runNorm(run, len(r.ranks))
-	r.sync()
-	for _, m := range r.ranks {
-		require.NoError(r.t, m.engine.Control().Fault())
-	}
-	require.NoError(r.t, r.wrongNorm(run))
-	r.forget()
+	r.once(r.prepareNorm(x, seed))
 }
 
-// forRows is a board in whose mailboxes many rows take several rounds.
-func forRows(ranks, row int) Board {
+// boardForRows is a board in whose mailboxes many rows take several rounds.
+func rowOptions(ranks int) Options { return Options{Ranks: ranks, Threads: 128} }
+
+func boardForRows(ranks int) Board { return boardFor(ranks, 2400) }
+
+func boardFor(ranks, row int) Board {
 	b := small(ranks)
 	b.MailBytes = 2 * 2 * (ranks - 1) * 3 * roundUp(lines(row)+2*lineLanes, lineLanes) * lineBytes
 	return b
@@ -272,8 +249,8 @@ func forRows(ranks, row int) Board {
 func TestNorm(t *testing.T) {
 	for _, n := range tier.Some(2, []int{2, 3, 4, 8}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), forRows(n, 5600),
-				Options{Ranks: n, Threads: 128})
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), boardFor(n, 5600),
+				rowOptions(n))
 			for seed := range uint64(tier.Count(6, 40)) {
 				r.tryNorm(randomNorm(rand.New(rand.NewPCG(seed, uint64(n))), n), seed)
 			}
@@ -283,7 +260,7 @@ func TestNorm(t *testing.T) {
 
 // TestRows: a kernel for contributions in the GPU's own memory has the same bits.
 func TestRows(t *testing.T) {
-	r := newRig(t, emulated(t, 1, cudaemu.Config{Seed: 3}), small(1), Options{Ranks: 1, Threads: 128})
+	r := newRig(t, emulated(t, 1, cudaemu.Config{Seed: 3}), small(1), rowOptions(1))
 	m := r.ranks[0]
 	for seed := range uint64(tier.Count(8, 40)) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
@@ -293,21 +270,7 @@ func TestRows(t *testing.T) {
 		o := x.data(n, seed)
 		red, err := kernels.NewReducer(x.Type, kernels.Sum, n)
 		require.NoError(t, err)
-		upload := func(b []byte, wanted bool) (region mem.Region) {
-			if !wanted || len(b) == 0 {
-				return mem.Device(int(m.dev), 0, 0)
-			}
-			r.with(m, func() error {
-				p, err := r.d.MemAlloc(len(b))
-				m.free = append(m.free, p)
-				region = mem.Device(int(m.dev), p, len(b))
-				if err == nil {
-					err = cuda.Write(r.d, p, b)
-				}
-				return err
-			})
-			return region
-		}
+		upload := func(b []byte, wanted bool) mem.Region { return r.uploadIf(m, b, 0, wanted) }
 		w := &o.want[0]
 		j := Job{In: upload(bytes.Join(o.in, nil), true), Reducer: red, Stream: m.stream, Blocks: x.blocks,
 			Out: upload(make([]byte, len(w.Sum)), true)}
@@ -318,27 +281,20 @@ func TestRows(t *testing.T) {
 			Scales: upload(make([]byte, len(w.Scales)), x.Small != 0 && x.scale == 0),
 			Scale:  upload(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x.scale)), x.Small != 0 && x.scale != 0),
 		}
-		r.with(m, func() error { return m.engine.RunRows(&j, &norm, n) })
-		r.sync()
-		for name, out := range map[string]struct {
-			r    mem.Region
-			want []byte
-		}{"sum": {j.Out, w.Sum}, "normed": {norm.Normed, w.Normed}, "small": {norm.SmallOut, w.Small},
-			"scales": {norm.Scales, w.Scales}} {
-			got := make([]byte, out.r.Len())
-			if len(got) > 0 {
-				r.with(m, func() error { return r.d.MemcpyDtoH(got, out.r.Ptr()) })
-				require.Equal(t, out.want, got, "%v: %s of %d contributions", x, name, n)
-			}
-		}
-		r.forget()
+		run := &normRun{x: x, work: work{name: fmt.Sprint(x, " of ", n),
+			queue: func(m *member) error { return m.engine.RunRows(&j, &norm, n) }}}
+		run.expect(m, j.Out, w.Sum)
+		run.expect(m, norm.Normed, w.Normed)
+		run.expect(m, norm.SmallOut, w.Small)
+		run.expect(m, norm.Scales, w.Scales)
+		r.once(run)
 	}
 }
 
 // TestNormCuts: a row's result does not depend on the batch that it is in, nor on how that is cut, by which hops it
 // goes and in how many blocks.
 func TestNormCuts(t *testing.T) {
-	n, board, o := 2, forRows(2, 5600), Options{Ranks: 2, Threads: 128}
+	n, board, o := 2, boardFor(2, 5600), rowOptions(2)
 	if gputest.OnGPU() {
 		board, o.Threads = DefaultBoard(2), 0
 	}

@@ -2,20 +2,15 @@ package grid
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/engine"
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
-	"github.com/ringo-go/ringo/internal/emu/weakmem"
-	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/kernels/ptx"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -23,16 +18,16 @@ import (
 
 // groups follow each other in the same queues: notes alone, some with what does not
 // go as notes, and more of them than a queue holds.
-func groups(n int) (all [][]parcel) {
-	around := func(by int, sizes ...int) (p []parcel) {
+func groups(n int) (all [][]sending) {
+	around := func(by int, sizes ...int) (p []sending) {
 		for r := range n {
 			for _, size := range sizes {
-				p = append(p, parcel{r, (r + by) % n, size})
+				p = append(p, sending{r, (r + by) % n, size})
 			}
 		}
 		return p
 	}
-	return [][]parcel{
+	return [][]sending{
 		around(1, 8), around(1, 480, 240), around(n-1, 100), around(1, 100, 2000, 7), around(0, 120),
 		around(1, 1, 2, 3, 4, 5, 6, 7, 480, 0), around(1, 5000, 300), append(around(1, 33), around(n-1, 121)...),
 	}
@@ -46,53 +41,13 @@ func TestNotes(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { // a subtest gives its memory back
 			n := 2 + int(seed%2)
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
-			var all []*posted
-			for i, g := range groups(n) {
-				all = append(all, r.post(g, seed+uint64(i)))
-			}
-			ring := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum,
-				count: 90}, seed)
-			r.reset(ring)
-			run := func(m *member) error {
-				for i, p := range all {
-					if i == 3 {
-						require.NoError(t, carry(m.engine, &ring.jobs[m.rank]))
-					}
-					require.NoError(t, m.engine.RunMessages(p.jobs[m.rank]))
+			works := func(seed uint64) (all []worker) {
+				for i, g := range groups(n) {
+					all = append(all, r.prepareGroup(g, false, seed+uint64(i)))
 				}
-				return nil
+				return append(all, r.prepare(mixed(n)[0], seed))
 			}
-			execs := make([]cuda.GraphExec, n)
-			for i, m := range r.ranks {
-				r.with(m, func() error {
-					require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
-					require.NoError(t, run(m))
-					g, err := r.d.StreamEndCapture(m.stream)
-					require.NoError(t, err)
-					execs[i], err = r.d.GraphInstantiate(g, 0)
-					require.NoError(t, err)
-					return r.d.GraphDestroy(g)
-				})
-			}
-			for turn := range 3 {
-				for i, m := range r.ranks {
-					r.with(m, func() error {
-						if turn == 1 {
-							return run(m)
-						}
-						return r.d.GraphLaunch(execs[i], m.stream)
-					})
-				}
-				for _, p := range all {
-					r.arrived(p)
-				}
-				if turn == 0 {
-					r.check(ring)
-				}
-			}
-			for i, m := range r.ranks {
-				r.with(m, func() error { return r.d.GraphExecDestroy(execs[i]) })
-			}
+			r.mix(works(seed), works(seed+1))
 		})
 	}
 }
@@ -124,13 +79,14 @@ func TestNotesMismatch(t *testing.T) {
 			beside(t)
 			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), options(n))
 			r.wipe()
-			parcels := func(sizes []int) (p []parcel) {
+			group := func(sizes []int) (p []sending) {
 				for _, size := range sizes {
-					p = append(p, parcel{0, 1, size})
+					p = append(p, sending{0, 1, size})
 				}
 				return p
 			}
-			sends, recvs := r.post(parcels(test.send), 1).jobs[0], r.post(parcels(test.recv), 1).jobs[1]
+			sends, recvs := r.prepareGroup(group(test.send), false, 1).messages[0],
+				r.prepareGroup(group(test.recv), false, 1).messages[1]
 			sends[0].Stamp = test.stamp
 			r.with(r.ranks[0], func() error { return r.ranks[0].engine.RunMessages(sends) })
 			var want []transport.Stamp
@@ -150,10 +106,7 @@ func TestNotesMismatch(t *testing.T) {
 			require.Eventually(t, func() bool { return c.Fault() != nil }, patience(), time.Millisecond)
 			r.ranks[0].engine.Control().Abort()
 			r.sync()
-			var step *engine.StepError
-			var wrong *engine.MismatchError
-			require.ErrorAs(t, c.Fault(), &step)
-			require.ErrorAs(t, c.Fault(), &wrong)
+			step, wrong := mismatch(t, c)
 			require.Equal(t, sched.Rank(0), step.Peer)
 			require.Equal(t, "recv", step.Phase)
 			require.Contains(t, want, wrong.Want)
@@ -177,80 +130,12 @@ func TestNotesMissing(t *testing.T) {
 	} {
 		t.Run(test.phase, func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), options(n))
-			p := r.post(make([]parcel, 0), 1)
-			for range test.notes {
-				p.jobs[test.rank] = append(p.jobs[test.rank], r.post([]parcel{{0, 1, 300}}, 1).jobs[test.rank]...)
-			}
+			p := r.prepareGroup(slices.Repeat([]sending{{0, 1, 300}}, test.notes), false, 1)
 			m := r.ranks[test.rank]
-			r.with(m, func() error { return m.engine.RunMessages(p.jobs[test.rank]) })
-			control := m.engine.Control()
-			r.stuck(m)
-			require.NoError(t, control.Fault())
-			control.Abort()
-			r.sync()
-			var step *engine.StepError
-			require.ErrorAs(t, control.Fault(), &step)
-			require.ErrorIs(t, step, ErrAborted)
+			r.runOn([]*member{m}, p)
+			step := r.endStuck(m, 1)
 			require.Equal(t, sched.Rank(1-test.rank), step.Peer)
 			require.Equal(t, test.phase, step.Phase)
-		})
-	}
-}
-
-// TestNotesBroken takes out, one at a time, what notes rest on, and has the results
-// be wrong or the emulator complain.
-func TestNotesBroken(t *testing.T) {
-	tier.Long(t)
-	if gputest.OnGPU() {
-		t.Skip("a GPU would not say what is wrong, but stop working")
-	}
-	const n = 2
-	for _, test := range []struct{ name, pattern, new string }{
-		{"the flag is stored by itself", `st\.volatile\.global\.v2\.u64 \[(%rd\d+)\], \{(%rd\d+), (%rd\d+)\};`,
-			"st.volatile.global.u64 [$1], $2; st.volatile.global.u64 [$1+8], $3;"},
-		{"threads of a line look one after the other", `bar\.warp\.sync[ \t]+-1;`, ""},
-		{"lines are stored weakly", `st\.volatile\.global\.v2`, "st.global.v2"},
-		{"slots are released before all have read them", `bar\.red\.or\.pred q, 0, p;`, "vote.sync.any.pred q, p, -1;"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			found := false
-			for seed := uint64(0); seed < 40 && !found; seed++ {
-				d := gputest.Driver(t, gputest.Faults(),
-					gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 1000}))
-				board := small(n)
-				board.Near = Geometry{Lanes: 1, Slots: 2, SlotBytes: 256, NoteBytes: 2 << 10}
-				board.Far = board.Near
-				r := newRig(t, d, board, options(n))
-				for _, m := range r.ranks {
-					m.engine.text = func(name ptx.Name) ([]byte, error) {
-						text, err := ptx.Text(name)
-						broken := regexp.MustCompile(test.pattern).ReplaceAll(text, []byte(test.new))
-						require.NotEqual(t, string(text), string(broken))
-						return broken, err
-					}
-				}
-				var notes []parcel
-				for range 8 {
-					notes = append(notes, parcel{0, 1, 1900})
-				}
-				p := r.post(notes, seed)
-				for i, m := range r.ranks {
-					_ = cuda.With(d, m.ctx, func() error { found = m.engine.RunMessages(p.jobs[i]) != nil || found; return nil })
-				}
-				for _, m := range r.ranks {
-					_ = cuda.With(d, m.ctx, func() error { found = d.StreamSynchronize(m.stream) != nil || found; return nil })
-				}
-				for _, c := range p.checks {
-					got := make([]byte, len(c.want))
-					_ = cuda.With(d, c.m.ctx, func() error { found = d.MemcpyDtoH(got, c.at) != nil || found; return nil })
-					found = found || difference(c.want, got) >= 0
-				}
-				for _, f := range d.(*cudaemu.Machine).Reports() {
-					found = found || f.Kind == weakmem.Race || f.Kind == weakmem.Uninitialized
-				}
-				r.close()
-			}
-			require.True(t, found)
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/ring/direct"
-	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -45,23 +44,34 @@ func ops(t kernels.DataType) []kernels.RedOp {
 	return append(all, kernels.BitAnd, kernels.BitOr, kernels.BitXor, kernels.PreMulSumInt(-7))
 }
 
-// TestOps runs every type and reduction through a schedule in which
-// contributions are sent as they are, combined with what came, and combined in
-// place, with vectors and with elements.
+// TestOps runs every type and reduction through schedules in which contributions are sent as they are or scaled,
+// combined with what came, and combined in place: with vectors and with elements, by threads and by bulk copies.
 func TestOps(t *testing.T) {
 	tier.Long(t)
 	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), options(n))
-	for i, red := range reductions() {
-		r.sub(red.String(), func() {
-			x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 500/red.t.Size() + 5}
-			r.try(x, uint64(i))
-			x.in, x.out = 1, 0
-			r.try(x, uint64(i))
-			x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(),
-				inPlace: true}
-			r.try(x, uint64(i))
-		})
+	d := emulated(t, n, cudaemu.Config{Plain: true})
+	for _, bulk := range []bool{false, true} {
+		o := options(n)
+		if bulk {
+			o = bulkOptions(n)
+		}
+		r := newRig(t, d, small(n), o)
+		if bulk {
+			r.bulky(func(int) bool { return true })
+		}
+		for i, red := range reductions() {
+			r.sub(fmt.Sprint(red, " bulk ", bulk), func() {
+				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 500/red.t.Size() + 5}
+				for in := range 2 {
+					if !bulk || tier.Pairs() || in == i%2 {
+						x.in = in
+						r.try(x, uint64(i))
+					}
+				}
+				r.try(trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(),
+					inPlace: true}, uint64(i))
+			})
+		}
 	}
 }
 
@@ -123,32 +133,6 @@ func TestVaried(t *testing.T) {
 					uint64(i))
 			})
 		}
-	}
-}
-
-// TestSharedDevice has three ranks on one device. All is loaded and allocated before the first kernel waits for
-// another: on hardware loads would wait for that kernel.
-func TestSharedDevice(t *testing.T) {
-	const n = 3
-	d := emulated(t, 1, cudaemu.Config{})
-	r := newRigOn(t, d, 1, small(n), options(n))
-	var all []*operation
-	for _, x := range []trial{
-		{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Avg, count: 700},
-		{name: "tree", schedule: tree.AllReduce{N: n}, t: kernels.Int32, op: &kernels.Avg, count: 700, inPlace: true},
-	} {
-		o := r.prepare(x, 1)
-		for i, m := range r.ranks {
-			require.NoError(t, m.engine.Prepare(o.jobs[i].Reducer))
-		}
-		r.reset(o)
-		all = append(all, o)
-	}
-	for _, o := range all {
-		r.run(o)
-	}
-	for _, o := range all {
-		r.check(o)
 	}
 }
 

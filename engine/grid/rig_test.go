@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,7 +43,8 @@ type member struct {
 	stream cuda.Stream
 	memory uintptr
 	engine *Engine
-	free   []uintptr
+	free   []uintptr        // memory of works
+	graphs []cuda.GraphExec // until close
 }
 
 // small is a board for the emulator: what is large elsewhere takes several rounds.
@@ -181,6 +183,9 @@ func (r *rig) close() {
 		_ = m.engine.Close()
 		_ = cuda.With(r.d, m.ctx, func() error {
 			_ = r.d.StreamDestroy(m.stream)
+			for _, x := range m.graphs {
+				_ = r.d.GraphExecDestroy(x)
+			}
 			for _, p := range append(m.free, m.memory) {
 				_ = r.d.MemFree(p)
 			}
@@ -254,20 +259,37 @@ func (r *rig) program(name string, s sched.Schedule) []*Program {
 	return all
 }
 
-// An operation is a trial with the memory of all ranks, on devices and as it
-// should be afterwards.
+// An image is memory of an operation on a rank's device: as it is at the start, and as it should be in the end.
+type image struct {
+	m           *member
+	at          uintptr
+	fresh, want []byte
+}
+
+// A work is an operation of all ranks.
+type work struct {
+	name   string
+	jobs   []Job // by rank, where each has one
+	images []image
+	queue  func(m *member) error // on a rank's stream, with its context current
+}
+
+func (w *work) base() *work { return w }
+
+// A worker is a work, or has one.
+type worker interface{ base() *work }
+
+// An operation is a work by a schedule.
 type operation struct {
 	trial
-	jobs  []Job
-	at    [][]uintptr // of the images
-	fresh [][][]byte  // images at the start, by rank
-	want  [][][]byte
+	work
 }
 
 // prepare makes an operation; it is not started.
 func (r *rig) prepare(x trial, seed uint64) *operation {
 	r.t.Helper()
-	o := &operation{trial: x}
+	o := &operation{trial: x, work: work{name: x.String()}}
+	o.queue = func(m *member) error { return carry(m.engine, &o.jobs[m.rank]) }
 	programs := r.program(x.name, x.schedule)
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	var red *kernels.Reducer
@@ -286,17 +308,9 @@ func (r *rig) prepare(x trial, seed uint64) *operation {
 		j := Job{Program: programs[i], InL: inL, OutL: outL, Reducer: red, Stamp: transport.Stamp{1, seed}, Stream: m.stream}
 		host[i] = engine.Job{In: in(want), Out: out(want), InL: inL, OutL: outL, Reducer: red, Stamp: j.Stamp}
 		var at []uintptr
-		r.with(m, func() error {
-			for _, image := range images {
-				p, err := r.d.MemAlloc(len(image) + 256)
-				if err != nil {
-					return err
-				}
-				m.free = append(m.free, p)
-				at = append(at, p+uintptr(256-guard))
-			}
-			return nil
-		})
+		for _, image := range images {
+			at = append(at, r.alloc(m, len(image)+256)+256-guard)
+		}
 		region := func(part []byte) mem.Region {
 			for k := range images {
 				if b := mem.Host(part); b.Len() > 0 && b.Overlaps(mem.Host(images[k])) {
@@ -307,19 +321,12 @@ func (r *rig) prepare(x trial, seed uint64) *operation {
 		}
 		j.In, j.Out = region(in(images)), region(out(images))
 		if x.scalar {
-			r.with(m, func() error {
-				p, err := r.d.MemAlloc(16)
-				if err != nil {
-					return err
-				}
-				m.free = append(m.free, p)
-				j.Scalar = p
-				one := make([]byte, 16)
-				red.Load(one[:x.t.Size()], unit(x.t))
-				return cuda.Write(r.d, p, one)
-			})
+			j.Scalar = r.scalar(m, red)
 		}
-		o.jobs, o.at, o.fresh, o.want = append(o.jobs, j), append(o.at, at), append(o.fresh, images), append(o.want, want)
+		o.jobs = append(o.jobs, j)
+		for k := range images {
+			o.images = append(o.images, image{m, at[k], images[k], want[k]})
+		}
 	}
 	onHost(r.t, x.schedule, host)
 	if red != nil && red.Finishes() {
@@ -330,57 +337,119 @@ func (r *rig) prepare(x trial, seed uint64) *operation {
 	return o
 }
 
-// reset puts the memory of the devices as it was at the start.
-func (r *rig) reset(o *operation) {
+// alloc returns n bytes of a rank's device, until free.
+func (r *rig) alloc(m *member, n int) (p uintptr) {
 	r.t.Helper()
-	for i, m := range r.ranks {
-		r.with(m, func() error {
-			for k, image := range o.fresh[i] {
-				if err := cuda.Write(r.d, o.at[i][k], image); err != nil {
-					return err
-				}
+	r.with(m, func() (err error) {
+		p, err = r.d.MemAlloc(max(1, n))
+		return err
+	})
+	m.free = append(m.free, p)
+	return p
+}
+
+// upload returns a copy of b on a rank's device, until free; it begins skip bytes behind its memory.
+func (r *rig) upload(m *member, b []byte, skip int) mem.Region {
+	r.t.Helper()
+	p := r.alloc(m, len(b)+skip) + uintptr(skip)
+	if len(b) > 0 {
+		r.with(m, func() error { return cuda.Write(r.d, p, b) })
+	}
+	return mem.Device(int(m.dev), p, len(b))
+}
+
+// scalar returns the address of a reducer's scalar on a rank's device.
+func (r *rig) scalar(m *member, red *kernels.Reducer) uintptr {
+	one := make([]byte, 16)
+	red.Load(one[:red.Type().Size()], unit(red.Type()))
+	return r.upload(m, one, 0).Ptr()
+}
+
+// reset puts the memory of works as it was at the start.
+func (r *rig) reset(all ...worker) {
+	r.t.Helper()
+	for _, w := range all {
+		for _, i := range w.base().images {
+			if len(i.fresh) > 0 {
+				r.with(i.m, func() error { return cuda.Write(r.d, i.at, i.fresh) })
 			}
-			return nil
-		})
+		}
 	}
 }
 
-// run queues the operation on all ranks.
-func (r *rig) run(o *operation) {
+// run queues works on all ranks, one after the other.
+func (r *rig) run(all ...worker) { r.runOn(r.ranks, all...) }
+
+func (r *rig) runOn(ranks []*member, all ...worker) {
 	r.t.Helper()
-	for i, m := range r.ranks {
-		r.with(m, func() error { return carry(m.engine, &o.jobs[i]) })
+	for _, w := range all {
+		for _, m := range ranks {
+			r.with(m, func() error { return w.base().queue(m) })
+		}
 	}
 }
 
-// check compares the memory of the devices with what it should be.
-func (r *rig) check(o *operation) {
+// check compares the memory of works with what it should be.
+func (r *rig) check(all ...worker) {
+	r.t.Helper()
+	for _, w := range all {
+		require.NoError(r.t, r.wrong(w))
+	}
+}
+
+// wrong says what is wrong with the results of a work, nil if nothing is.
+func (r *rig) wrong(w worker) error {
 	r.t.Helper()
 	r.sync()
-	for i, m := range r.ranks {
+	for _, m := range r.ranks {
 		require.NoError(r.t, m.engine.Control().Fault())
-		r.with(m, func() error {
-			for k, want := range o.want[i] {
-				got := make([]byte, len(want))
-				if err := r.d.MemcpyDtoH(got, o.at[i][k]); err != nil {
-					return err
-				}
-				if at := difference(want, got); at >= 0 {
-					return fmt.Errorf("%v: byte %d of %d of buffer %d is %x, want %x", o.trial, at-guard, len(want)-2*guard, k,
-						got[at], want[at])
-				}
-			}
-			return nil
-		})
 	}
+	return r.differs(w)
+}
+
+// differs is wrong without a look at whether kernels have failed.
+func (r *rig) differs(w worker) error {
+	for _, i := range w.base().images {
+		if len(i.want) == 0 {
+			continue
+		}
+		got := make([]byte, len(i.want))
+		if err := cuda.With(r.d, i.m.ctx, func() error { return r.d.MemcpyDtoH(got, i.at) }); err != nil {
+			return err
+		}
+		for at := range got {
+			if got[at] != i.want[at] {
+				return fmt.Errorf("%s: rank %d: byte %d of %d is %x, want %x", w.base().name, i.m.rank, at, len(got), got[at],
+					i.want[at])
+			}
+		}
+	}
+	return nil
+}
+
+// inTurn carries out works one after the other, with nothing waited for between.
+func (r *rig) inTurn(all ...worker) {
+	r.t.Helper()
+	r.reset(all...)
+	r.run(all...)
+	r.check(all...)
+}
+
+// once carries out a work and frees its memory.
+func (r *rig) once(w worker) {
+	r.t.Helper()
+	r.inTurn(w)
+	r.free()
 }
 
 func (r *rig) try(x trial, seed uint64) {
 	r.t.Helper()
-	o := r.prepare(x, seed)
-	r.reset(o)
-	r.run(o)
-	r.check(o)
+	r.once(r.prepare(x, seed))
+}
+
+// free frees the memory of works.
+func (r *rig) free() {
+	r.t.Helper()
 	for _, m := range r.ranks {
 		r.with(m, func() error {
 			var errs []error
@@ -393,13 +462,70 @@ func (r *rig) try(x trial, seed uint64) {
 	}
 }
 
-func difference(a, b []byte) int {
-	for i := range a {
-		if a[i] != b[i] {
-			return i
-		}
+// capture makes a graph of what f queues on a rank's stream, until close.
+func (r *rig) capture(m *member, f func(m *member) error) (x cuda.GraphExec) {
+	r.t.Helper()
+	r.with(m, func() error {
+		require.NoError(r.t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
+		require.NoError(r.t, f(m))
+		g, err := r.d.StreamEndCapture(m.stream)
+		require.NoError(r.t, err)
+		x, err = r.d.GraphInstantiate(g, 0)
+		require.NoError(r.t, err)
+		return r.d.GraphDestroy(g)
+	})
+	m.graphs = append(m.graphs, x)
+	return x
+}
+
+// destroy ends a graph before close does.
+func (r *rig) destroy(m *member, x cuda.GraphExec) {
+	m.graphs = slices.DeleteFunc(m.graphs, func(o cuda.GraphExec) bool { return o == x })
+	r.with(m, func() error { return r.d.GraphExecDestroy(x) })
+}
+
+// captured makes a graph of works for each rank.
+func (r *rig) captured(all ...worker) (graphs []cuda.GraphExec) {
+	r.t.Helper()
+	for _, m := range r.ranks {
+		graphs = append(graphs, r.capture(m, func(m *member) error {
+			for _, w := range all {
+				if err := w.base().queue(m); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
 	}
-	return -1
+	return graphs
+}
+
+// launch launches a graph on each rank.
+func (r *rig) launch(graphs []cuda.GraphExec) {
+	r.t.Helper()
+	for i, m := range r.ranks {
+		r.with(m, func() error { return r.d.GraphLaunch(graphs[i], m.stream) })
+	}
+}
+
+// mix has replays of a graph of works between works that are not captured, three times.
+func (r *rig) mix(captured, eager []worker) {
+	r.t.Helper()
+	graphs := r.captured(captured...)
+	for range 3 {
+		r.reset(captured...)
+		r.reset(eager...)
+		r.run(eager[0])
+		r.launch(graphs)
+		r.run(eager[1:]...)
+		r.check(captured...)
+		r.check(eager...)
+	}
+	for _, m := range r.ranks {
+		started, finished := m.engine.Control().Progress()
+		require.GreaterOrEqual(r.t, started, uint64(3*(len(captured)+len(eager))))
+		require.Equal(r.t, started, finished)
+	}
 }
 
 // carry queues a job for a schedule as a communicator does that has few lanes. Jobs of middle sizes may linger.

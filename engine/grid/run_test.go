@@ -72,34 +72,51 @@ func hierarchies() []scheduled {
 	}
 }
 
-// TestSchedules compares every schedule with the host's engine, bit for bit: sums
-// of bfloat16, which round.
+// TestSchedules compares every schedule with the host's engine, bit for bit: sums of bfloat16, which round. Slices are
+// moved by threads, by bulk copies, or by bulk copies of every other rank.
 func TestSchedules(t *testing.T) {
 	tier.Long(t)
-	for _, n := range tier.Some(3, []int{4, 1, 2, 3}) {
-		all := collectives()
-		if n == 4 {
+	type setup struct {
+		n    int
+		bulk int // 0: none, 1: all, 2: every other rank
+	}
+	setups := append(tier.Some(3, []setup{{4, 0}, {1, 0}, {2, 0}, {3, 0}}),
+		tier.Some(5, []setup{{3, 2}, {4, 1}, {2, 1}, {4, 2}, {1, 1}})...)
+	for _, x := range setups {
+		all, o := collectives(), options(x.n)
+		if x.n == 4 {
 			all = append(all, hierarchies()...)
 		}
-		cfg := cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n != 3)}
-		r := newRig(t, emulated(t, n, cfg), small(n),
-			options(n))
+		if x.bulk > 0 {
+			o = bulkOptions(x.n)
+		}
+		// The order of accesses is checked for some, and for bulk copies in TestBulkOrders for more.
+		cfg := cudaemu.Config{Seed: uint64(x.n), Link: link(uint64(x.n)), Plain: unchecked(x.n != 3-min(1, x.bulk))}
+		r := newRig(t, emulated(t, x.n, cfg), small(x.n), o)
+		if x.bulk > 0 {
+			r.bulky(func(rank int) bool { return rank%x.bulk == 0 })
+		}
 		for i, c := range all {
-			r.sub(fmt.Sprintf("%s/%d", c.name, n), func() {
-				x := trial{name: c.name, schedule: c.make(n), shares: c.shares, t: kernels.BFloat16}
+			if c.reduces && x == (setup{4, 2}) {
+				continue
+			}
+			r.sub(fmt.Sprintf("%s/%d/bulk %d", c.name, x.n, x.bulk), func() {
+				whole := trial{name: c.name, schedule: c.make(x.n), shares: c.shares, t: kernels.BFloat16, count: 999}
 				if c.reduces {
-					x.op = &kernels.Sum
+					whole.op = &kernels.Sum
 				}
-				x.count = 999
-				if c.shares {
-					x.count = 555
+				inPlace, off, few := whole, whole, whole
+				inPlace.inPlace = c.inPlace
+				off.count, off.in, off.out = 37, 1, 3
+				few.count, few.inPlace, few.in, few.out = 7, c.inPlace, 1, 3
+				for k, y := range []trial{off, whole, inPlace, few} {
+					if x.n < 4 && tier.Pairs() || (i+k)%3 == 0 { // four ranks take long
+						r.try(y, uint64(i))
+					}
 				}
-				if tier.Pairs() || (i+n)%2 == 0 {
-					r.try(x, uint64(i))
-				}
-				x.count, x.inPlace, x.in, x.out = 7, c.inPlace, 1, 3
-				if tier.Pairs() || (i+n)%2 == 1 {
-					r.try(x, uint64(i))
+				if c.shares && (!c.reduces || c.name == "ring reducescatter") && x.bulk > 0 && (tier.Pairs() || i%2 == 0) {
+					whole.count, whole.varied = 555, true
+					r.try(whole, uint64(i))
 				}
 			})
 		}

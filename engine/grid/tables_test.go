@@ -19,20 +19,20 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A squeeze is how much room tables have.
-type squeeze struct {
+// A room is how much room tables have.
+type room struct {
 	name       string
 	fifo, args int
 }
 
-var squeezes = []squeeze{
+var rooms = []room{
 	{"default", 0, 0},
 	{"smallest ring", 1, 0},
 	{"smallest arguments", 0, 1},
 	{"smallest ring and arguments", 1, 1},
 }
 
-func (s squeeze) of(o Options) Options {
+func (s room) of(o Options) Options {
 	o.FIFOBytes, o.ArgsBytes = s.fifo, s.args
 	return o
 }
@@ -67,7 +67,7 @@ func (r *rig) drained() {
 func TestTables(t *testing.T) {
 	tier.Long(t)
 	const n = 3
-	for seed, s := range squeezes {
+	for seed, s := range rooms {
 		t.Run(s.name, func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed), Link: link(uint64(seed))}), small(n),
 				s.of(options(n)))
@@ -82,11 +82,11 @@ func TestTables(t *testing.T) {
 				r.reset(o)
 				all = append(all, o)
 			}
-			var many []parcel
+			var many []sending
 			for i := range tier.Count(60, 150) {
-				many = append(many, parcel{i % n, (i / n) % n, 3 * i})
+				many = append(many, sending{i % n, (i / n) % n, 3 * i})
 			}
-			p := r.post(many, 1)
+			p := r.prepareGroup(many, false, 1)
 			r.each(func(m *member) error {
 				for range tier.Count(2, 3) {
 					for _, o := range all {
@@ -94,7 +94,7 @@ func TestTables(t *testing.T) {
 							return err
 						}
 					}
-					if err := m.engine.RunMessages(p.jobs[m.rank]); err != nil {
+					if err := m.engine.RunMessages(p.messages[m.rank]); err != nil {
 						return err
 					}
 				}
@@ -103,7 +103,7 @@ func TestTables(t *testing.T) {
 			for _, o := range all {
 				r.check(o)
 			}
-			r.arrived(p)
+			r.check(p)
 			r.drained()
 		})
 	}
@@ -114,32 +114,32 @@ func TestLongGroup(t *testing.T) {
 	tier.Long(t)
 	const n = 3
 	all := tier.Count(3000, 12000)
-	parcels := make([]parcel, 0, all)
+	parcels := make([]sending, 0, all)
 	for i := range all { // rank 0 sends most of them, all ranks some to themselves
-		x := parcel{0, 1 + i%2, 1}
+		x := sending{0, 1 + i%2, 1}
 		switch {
 		case i%7 == 0:
-			x = parcel{i % n, i % n, 300}
+			x = sending{i % n, i % n, 300}
 		case i%11 == 0:
-			x = parcel{2, 1, 30}
+			x = sending{2, 1, 30}
 		case i%101 == 0:
-			x = parcel{1, 0, 2000}
+			x = sending{1, 0, 2000}
 		}
 		parcels = append(parcels, x)
 	}
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), squeezes[1].of(options(n)))
-	p := r.postShared(parcels)
-	r.each(func(m *member) error { return m.engine.RunMessages(p.jobs[m.rank]) })
-	r.arrived(p)
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), rooms[1].of(options(n)))
+	p := r.prepareGroup(parcels, true, 1)
+	r.each(func(m *member) error { return m.engine.RunMessages(p.messages[m.rank]) })
+	r.check(p)
 	r.drained()
 }
 
 // TestRingsOfAllSizes: ranks may cut the order of messages where they like: here each has another ring.
 func TestRingsOfAllSizes(t *testing.T) {
 	const n = 3
-	var parcels []parcel
+	var parcels []sending
 	for i := range tier.Count(100, 300) {
-		parcels = append(parcels, parcel{i % n, i / 7 % n, 13 * i})
+		parcels = append(parcels, sending{i % n, i / 7 % n, 13 * i})
 	}
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	for i, m := range r.ranks {
@@ -147,9 +147,9 @@ func TestRingsOfAllSizes(t *testing.T) {
 		m.engine.tables.space = fifo.NewSpace([]int{1 << 20, 160, 1000}[i], &m.engine.control.words.consumed)
 		m.engine.tables.ring = m.engine.tables.ring[:m.engine.tables.space.Capacity()/8]
 	}
-	p := r.post(parcels, 1)
-	r.each(func(m *member) error { return m.engine.RunMessages(p.jobs[m.rank]) })
-	r.arrived(p)
+	p := r.prepareGroup(parcels, false, 1)
+	r.each(func(m *member) error { return m.engine.RunMessages(p.messages[m.rank]) })
+	r.check(p)
 	r.drained()
 }
 
@@ -158,7 +158,7 @@ func TestRingsOfAllSizes(t *testing.T) {
 func TestTablesOfGraphs(t *testing.T) {
 	tier.Long(t)
 	const n = 3
-	for _, s := range squeezes {
+	for _, s := range rooms {
 		t.Run(s.name, func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), s.of(options(n)))
 			var all []*operation
@@ -193,7 +193,7 @@ func TestTablesOfGraphs(t *testing.T) {
 					for i := range all {
 						require.Len(t, e.tables.graphs[round*10+uint64(i)+1], 1)
 						now = append(now, e.tables.graphs[round*10+uint64(i)+1][0].at)
-						r.with(m, func() error { return r.d.GraphExecDestroy(graphs[i][k]) })
+						r.destroy(m, graphs[i][k])
 						e.Forget(round*10 + uint64(i) + 1)
 					}
 					require.Empty(t, e.tables.graphs)
@@ -215,7 +215,7 @@ func TestTablesFull(t *testing.T) {
 	for _, aborts := range []bool{false, true} {
 		t.Run(fmt.Sprint("abort ", aborts), func(t *testing.T) {
 			var guard fifo.Guard
-			o := squeezes[3].of(options(n))
+			o := rooms[3].of(options(n))
 			o.Guard = &guard
 			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), o)
 			op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 90, varied: true,
@@ -258,7 +258,7 @@ func TestTablesFull(t *testing.T) {
 // TestTokens: a kernel that ends because all is over stores its token; a launch that fails has none.
 func TestTokens(t *testing.T) {
 	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), squeezes[3].of(options(n)))
+	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), rooms[3].of(options(n)))
 	op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 90, varied: true,
 		t: kernels.Int8}, 1)
 	r.reset(op)
@@ -276,11 +276,11 @@ func TestTokens(t *testing.T) {
 	}
 	r.drained()
 	m := r.ranks[1]
-	p := r.post([]parcel{{0, 1, 10}, {1, 0, 10}, {1, 1, 700}}, 1)
+	p := r.prepareGroup([]sending{{0, 1, 10}, {1, 0, 10}, {1, 1, 700}}, false, 1)
 	r.with(m, func() error { require.NoError(t, carry(m.engine, &op.jobs[1])); return m.engine.End() })
 	r.with(m, func() error {
 		for range 20 { // many times the ring, and nobody to meet
-			if err := errors.Join(carry(m.engine, &op.jobs[1]), m.engine.RunMessages(p.jobs[1])); err != nil {
+			if err := errors.Join(carry(m.engine, &op.jobs[1]), p.queue(m)); err != nil {
 				return err
 			}
 		}
@@ -296,25 +296,17 @@ type failing struct {
 
 func (f failing) LaunchKernel(cuda.Function, *cuda.Launch, []byte) error { return f.err }
 
-func TestTablesWrong(t *testing.T) {
-	r := newRig(t, emulated(t, 1, cudaemu.Config{}), small(1), options(1))
-	for _, o := range []Options{{Ranks: 1, FIFOBytes: -1}, {Ranks: 1, FIFOBytes: 2 << 30}, {Ranks: 1, ArgsBytes: -1}} {
-		_, err := New(r.d, r.ranks[0].ctx, r.ranks[0].dev, r.board.Links(0, []uint64{0}), o)
-		require.ErrorContains(t, err, "bytes")
-	}
-}
-
 func TestTablesDoNotAllocate(t *testing.T) {
-	for _, s := range squeezes {
+	for _, s := range rooms {
 		t.Run(s.name, func(t *testing.T) {
 			r, d := newIdle(t, s)
 			e := r.ranks[0].engine
-			p := r.post(tour(200), 1)
+			p := r.prepareGroup(roundTrips(200), false, 1)
 			op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: 2}, shares: true, count: 90, varied: true,
 				t: kernels.Int8}, 1)
 			e.driver = d
 			run := func() {
-				require.NoError(t, e.RunMessages(p.jobs[0]))
+				require.NoError(t, e.RunMessages(p.messages[0]))
 				require.NoError(t, carry(e, &op.jobs[0]))
 			}
 			run()
@@ -326,15 +318,15 @@ func TestTablesDoNotAllocate(t *testing.T) {
 
 // BenchmarkGroup is what a message of a group costs the host, without the driver.
 func BenchmarkGroup(b *testing.B) {
-	for _, s := range squeezes {
+	for _, s := range rooms {
 		for _, n := range []int{1, 100, 10000} {
 			b.Run(fmt.Sprintf("%s/%d messages", s.name, n), func(b *testing.B) {
 				r, d := newIdle(b, s)
 				e := r.ranks[0].engine
-				p := r.postShared(tour(n))
+				p := r.prepareGroup(roundTrips(n), true, 1)
 				e.driver = d
 				for b.Loop() {
-					if err := e.RunMessages(p.jobs[0]); err != nil {
+					if err := e.RunMessages(p.messages[0]); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -345,10 +337,10 @@ func BenchmarkGroup(b *testing.B) {
 	}
 }
 
-// tour is what rank 0 sends to rank 1 and back.
-func tour(n int) (all []parcel) {
+// roundTrips is what rank 0 sends to rank 1 and back.
+func roundTrips(n int) (all []sending) {
 	for i := range n {
-		all = append(all, parcel{i % 2, 1 - i%2, 100})
+		all = append(all, sending{i % 2, 1 - i%2, 100})
 	}
 	return all
 }
@@ -368,7 +360,7 @@ func (d idle) LaunchKernel(_ cuda.Function, _ *cuda.Launch, args []byte) error {
 	return nil
 }
 
-func newIdle(t testing.TB, s squeeze) (*rig, cuda.Driver) {
+func newIdle(t testing.TB, s room) (*rig, cuda.Driver) {
 	r := newRig(t, emulated(t, 2, cudaemu.Config{}), small(2), s.of(options(2)))
 	return r, idle{r.d, r.ranks[0].engine}
 }

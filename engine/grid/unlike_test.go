@@ -11,6 +11,23 @@ import (
 	"github.com/ringo-go/ringo/ring/direct"
 )
 
+// remainders calls f for types and pairs of places: how many elements In and Out begin behind a multiple of unit bytes.
+func (r *rig) remainders(unit int, types []kernels.DataType, f func(t kernels.DataType, in, out int)) {
+	for _, ty := range types {
+		r.sub(ty.String(), func() {
+			for i := range unit / ty.Size() {
+				for k := range unit / ty.Size() {
+					if tier.Pairs() || (i+3*k)%5 == 0 {
+						f(ty, i, k)
+					}
+				}
+			}
+		})
+	}
+}
+
+var sizes = []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64}
+
 // TestUnlike has the two buffers begin at every pair of remainders by 16, for each size of
 // elements: slices that are sent, combined and kept, kept and passed on, or copied, of a
 // few bytes and of several vectors a thread.
@@ -18,23 +35,12 @@ func TestUnlike(t *testing.T) {
 	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), small(n), options(n))
-	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64} {
-		size := ty.Size()
-		r.sub(ty.String(), func() {
-			for i := range 16 / size {
-				for k := range 16 / size {
-					if !tier.Pairs() && (i+3*k)%5 > 0 {
-						continue
-					}
-					seed := uint64(16*i + k)
-					r.try(trial{name: "reduce", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: 300 + 5*i + k, in: i,
-						out: k}, seed)
-					r.try(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: ty, count: 90 + i + k, in: i, out: k},
-						seed)
-				}
-			}
-		})
-	}
+	r.remainders(16, sizes, func(ty kernels.DataType, i, k int) {
+		r.try(trial{name: "reduce", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: 300 + 5*i + k, in: i,
+			out: k}, uint64(16*i+k))
+		r.try(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: ty, count: 90 + i + k, in: i, out: k},
+			uint64(16*i+k))
+	})
 }
 
 // TestUnlikeInPlace has slices that are stored where they were read, and sent on, begin at
@@ -62,28 +68,14 @@ func TestUnlikeWindows(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), mailed(n), options(n))
 	narrow(r)
-	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64} {
-		size := ty.Size()
-		r.sub(ty.String(), func() {
-			for i := range 16 / size {
-				for k := range 16 / size {
-					if !tier.Pairs() && (i+3*k)%5 > 0 {
-						continue
-					}
-					x := directTrial{d: []Direct{TwoShot, ReduceScatter, AllGather, AllToAll}[(i+k)%4], t: ty,
-						count: (1200 + 17*i + k) / size, in: i, out: k}
-					if x.d.Reduces() {
-						x.op = &kernels.Sum
-					}
-					o := r.lease(x, false, uint64(i))
-					r.resetDirect(o.directRun)
-					r.runWindow(o)
-					r.checkDirect(o.directRun)
-					r.forget()
-				}
-			}
-		})
-	}
+	r.remainders(16, sizes, func(ty kernels.DataType, i, k int) {
+		x := directTrial{d: []Direct{TwoShot, ReduceScatter, AllGather, AllToAll}[(i+k)%4], t: ty,
+			count: (1200 + 17*i + k) / ty.Size(), in: i, out: k}
+		if x.d.Reduces() {
+			x.op = &kernels.Sum
+		}
+		r.once(r.prepareWindow(x, false, uint64(i)))
+	})
 }
 
 // TestUnlikeDirect is TestUnlikeWindows for direct kernels, and for messages that go as notes.
@@ -91,26 +83,16 @@ func TestUnlikeDirect(t *testing.T) {
 	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), mailed(n), options(n))
-	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32} {
-		size := ty.Size()
-		r.sub(ty.String(), func() {
-			for i := range 8 / size {
-				for k := range 8 / size {
-					if !tier.Pairs() && (i+3*k)%4 > 0 {
-						continue
-					}
-					x := directTrial{d: []Direct{OneShot, TwoShot, ReduceScatter, AllGather}[(i+k)%4], t: ty,
-						count: (130 + 17*i + k) / size, in: i, out: k}
-					if x.d.Reduces() {
-						x.op = &kernels.Sum
-					}
-					r.tryDirect(x, uint64(i))
-					x.count = (i + 3*k) % 9
-					r.tryDirect(x, uint64(i))
-					r.try(trial{name: "gather", schedule: direct.AllGather{N: n}, shares: true, t: ty, count: (100 + i + 5*k) / size,
-						in: i, out: k}, uint64(k))
-				}
-			}
-		})
-	}
+	r.remainders(8, sizes[:3], func(ty kernels.DataType, i, k int) {
+		x := directTrial{d: []Direct{OneShot, TwoShot, ReduceScatter, AllGather}[(i+k)%4], t: ty,
+			count: (130 + 17*i + k) / ty.Size(), in: i, out: k}
+		if x.d.Reduces() {
+			x.op = &kernels.Sum
+		}
+		r.tryDirect(x, uint64(i))
+		x.count = (i + 3*k) % 9
+		r.tryDirect(x, uint64(i))
+		r.try(trial{name: "gather", schedule: direct.AllGather{N: n}, shares: true, t: ty, count: (100 + i + 5*k) / ty.Size(),
+			in: i, out: k}, uint64(k))
+	})
 }

@@ -117,17 +117,7 @@ func (w *windows) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x wind
 // checkWindow looks at the memory, as checkDirect does, and checks that it lies where
 // the offsets say. It clears offsets that are not needed.
 func (w *windows) checkWindow(j *Job, d Direct, in, out *WindowOffset, root sched.Rank, bytes int) error {
-	switch {
-	case bytes < 0 || root < 0 || int(root) >= w.ranks:
-		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, w.ranks)
-	case d.Reduces() != (j.Reducer != nil):
-		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
-	}
-	size := 1
-	if j.Reducer != nil {
-		size = j.Reducer.Type().Size()
-	}
-	if err := w.checkDirect(j, d, root, bytes, size); err != nil {
+	if err := w.checkDirect(j, d, root, bytes); err != nil {
 		return err
 	}
 	isRoot, inBytes, outBytes := w.rank == root, bytes, bytes
@@ -145,8 +135,8 @@ func (w *windows) checkWindow(j *Job, d Direct, in, out *WindowOffset, root sche
 		ownOut = isRoot
 	}
 	needIn, needOut := d.InWindow()
-	return w.checkBuffers(w.outsideWindow(in, j.In, needIn, ownIn, inBytes),
-		w.outsideWindow(out, j.Out, needOut, ownOut, outBytes), j, size)
+	return w.checkBuffers(j, w.outsideWindow(in, j.In, needIn, ownIn, inBytes),
+		w.outsideWindow(out, j.Out, needOut, ownOut, outBytes))
 }
 
 // outsideWindow says what is wrong with the offset of a buffer of n bytes, "" if

@@ -26,27 +26,23 @@ type windowRun struct {
 	copies  bool // by copy engines
 }
 
-// lease makes a windowRun; it is not started.
-func (r *rig) lease(x directTrial, copies bool, seed uint64) *windowRun {
+// prepareWindow makes a windowRun; it is not started.
+func (r *rig) prepareWindow(x directTrial, copies bool, seed uint64) *windowRun {
 	r.t.Helper()
-	o := &windowRun{directRun: r.mail(x, seed), copies: copies}
+	o := &windowRun{directRun: r.prepareDirect(x, seed), copies: copies}
 	if copies && x.d == TwoShot {
 		for i, p := range r.program("reduce-scatter", ring.ReduceScatter{N: len(r.ranks)}) {
 			o.jobs[i].Program = p
 		}
 	}
-	return o.place()
-}
-
-// place finds the window, and the offsets of the buffers in it: those of a rank that is not the root, but of Reduce's
-// Out at the root.
-func (o *windowRun) place() *windowRun {
+	o.queue = o.run
 	w := &Window{}
-	for i, at := range o.at {
-		w.At = append(w.At, uint64(at))
-		w.Bytes = max(w.Bytes, len(o.want[i]))
+	for _, i := range o.images {
+		w.At = append(w.At, uint64(i.at))
+		w.Bytes = max(w.Bytes, len(i.want))
 	}
-	offset := func(rank int, p uintptr) int { return int(p - o.at[rank]) }
+	// The offsets are those of a rank that is not the root, but of Reduce's Out at the root.
+	offset := func(rank int, p uintptr) int { return int(p - o.images[rank].at) }
 	other := (int(o.root) + 1) % len(o.jobs)
 	o.in = WindowOffset{w, offset(other, o.jobs[other].In.Ptr())}
 	if o.d == Reduce {
@@ -73,24 +69,12 @@ func (o *windowRun) run(m *member) error {
 	return m.engine.RunCopies(j, o.d, o.in, o.out, o.root, bytes)
 }
 
-func (r *rig) runWindow(o *windowRun) {
-	r.t.Helper()
-	for _, m := range r.ranks {
-		r.with(m, func() error { return o.run(m) })
-	}
-}
-
 func (r *rig) tryWindow(x directTrial, seed uint64) {
 	r.t.Helper()
 	for _, copies := range []bool{false, true} {
-		if copies && !r.copies(x) {
-			continue
+		if !copies || r.copies(x) {
+			r.once(r.prepareWindow(x, copies, seed))
 		}
-		o := r.lease(x, copies, seed)
-		r.resetDirect(o.directRun)
-		r.runWindow(o)
-		r.checkDirect(o.directRun)
-		r.forget()
 	}
 }
 
@@ -107,6 +91,7 @@ func (r *rig) copies(x directTrial) bool {
 func narrow(r *rig) {
 	for _, m := range r.ranks {
 		m.engine.aside.from = 256
+		require.NoError(r.t, m.engine.PrepareAside(256))
 		m.engine.windows.shapes = func(d Direct, _, bytes int) windowShape {
 			return windowShape{blocks: 1 + (int(d)+bytes)%3, threads: 64, tile: 512 + 128*(bytes%2)}
 		}
@@ -142,112 +127,6 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// leases are operations that follow each other in windows, on grids of different
-// sizes.
-func leases(n int) []directTrial {
-	last := sched.Rank(n - 1)
-	return []directTrial{
-		{d: TwoShot, t: kernels.BFloat16, op: &kernels.Sum, count: 700, inPlace: true},
-		{d: Broadcast, root: last, t: kernels.Int8, count: 3003},
-		{d: ReduceScatter, t: kernels.Int32, op: &kernels.Avg, count: 171, in: 1},
-		{d: AllGather, t: kernels.Int8, count: 3000, out: 1},
-		{d: Gather, root: last, t: kernels.Float32, count: 200},
-		{d: Broadcast, t: kernels.Float32, count: 500, inPlace: true},
-		{d: Scatter, t: kernels.Int8, count: 77},
-		{d: Reduce, root: last, t: kernels.BFloat16, op: &kernels.Max, count: 90},
-		{d: AllToAll, t: kernels.Float32, count: 55, inPlace: true},
-		{d: TwoShot, t: kernels.Int32, op: &kernels.Avg, count: 250},
-		{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 250},
-		{d: AllToAll, t: kernels.Float32, count: 155},
-	}
-}
-
-// TestWindowOrders runs operations one after the other without waiting in
-// between, some of them by direct kernels, under the emulator's strict memory and many seeds.
-func TestWindowOrders(t *testing.T) {
-	tier.Long(t)
-	for seed := range seeds() {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { // a subtest gives its memory back
-			n := []int{2, 3, 4}[seed%3]
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed)}), mailed(n), options(n))
-			narrow(r)
-			wide(r)
-			var all []*directRun
-			var queue []func()
-			for i, x := range leases(n) {
-				turn := i + int(seed)
-				if turn%3 == 0 {
-					continue
-				}
-				o := r.lease(x, turn%2 == 0 && r.copies(x), 10*seed+uint64(i))
-				all, queue = append(all, o.directRun), append(queue, func() { r.runWindow(o) })
-				if turn%4 == 0 && r.ranks[0].engine.CanDirect() {
-					o := r.mail(letters(n)[i%len(letters(n))], 10*seed+uint64(i)+5)
-					all, queue = append(all, o), append(queue, func() { r.runDirect(o) })
-				}
-			}
-			for _, o := range all {
-				r.resetDirect(o)
-			}
-			for _, run := range queue {
-				run()
-			}
-			for _, o := range all {
-				r.checkDirect(o)
-			}
-		})
-	}
-}
-
-// TestWindowGraphs mixes replays of graphs with operations that are not captured.
-func TestWindowGraphs(t *testing.T) {
-	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-	narrow(r)
-	var captured, eager []*windowRun
-	for i, x := range leases(n) {
-		captured = append(captured, r.lease(x, i%2 == 1 && r.copies(x), uint64(i)))
-		eager = append(eager, r.lease(x, false, uint64(i)+100))
-	}
-	var graphs []cuda.GraphExec
-	for _, m := range r.ranks {
-		r.with(m, func() error {
-			require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureGlobal))
-			for _, o := range captured {
-				require.NoError(t, o.run(m))
-			}
-			g, err := r.d.StreamEndCapture(m.stream)
-			require.NoError(t, err)
-			x, err := r.d.GraphInstantiate(g, 0)
-			graphs = append(graphs, x)
-			require.NoError(t, r.d.GraphDestroy(g))
-			return err
-		})
-	}
-	for range 3 {
-		for i := range captured {
-			r.resetDirect(captured[i].directRun)
-			r.resetDirect(eager[i].directRun)
-		}
-		r.runWindow(eager[0])
-		for i, m := range r.ranks {
-			r.with(m, func() error { return r.d.GraphLaunch(graphs[i], m.stream) })
-		}
-		for _, o := range eager[1:] {
-			r.runWindow(o)
-		}
-		for _, o := range append(captured, eager...) {
-			r.checkDirect(o.directRun)
-		}
-	}
-	for i, m := range r.ranks {
-		r.with(m, func() error { return r.d.GraphExecDestroy(graphs[i]) })
-		started, finished := m.engine.Control().Progress()
-		require.GreaterOrEqual(t, started, uint64(3*(len(captured)+len(eager))))
-		require.Equal(t, started, finished)
-	}
-}
-
 // TestWindowOps runs every type and reduction, with vectors and with elements.
 func TestWindowOps(t *testing.T) {
 	tier.Long(t)
@@ -277,9 +156,9 @@ func TestWindowCaptures(t *testing.T) {
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
 	narrow(r)
 	x := directTrial{d: AllGather, t: kernels.Float32, count: 500}
-	first, second, eager := r.lease(x, true, 1), r.lease(x, true, 2), r.lease(x, true, 3)
+	first, second, eager := r.prepareWindow(x, true, 1), r.prepareWindow(x, true, 2), r.prepareWindow(x, true, 3)
 	for _, o := range []*windowRun{first, second, eager} {
-		r.resetDirect(o.directRun)
+		r.reset(o)
 	}
 	var execs [][2]cuda.GraphExec
 	for i, m := range r.ranks {
@@ -311,39 +190,15 @@ func TestWindowCaptures(t *testing.T) {
 			return nil
 		})
 	}
-	r.checkDirect(eager.directRun)
+	r.check(eager)
 	for k, o := range []*windowRun{first, second} {
 		for i, m := range r.ranks {
 			r.with(m, func() error { return r.d.GraphLaunch(execs[i][k], m.stream) })
 		}
-		r.checkDirect(o.directRun)
+		r.check(o)
 		for i, m := range r.ranks {
 			r.with(m, func() error { return r.d.GraphExecDestroy(execs[i][k]) })
 		}
-	}
-}
-
-// TestWindowSharedDevice has three ranks on one device. All is loaded and
-// allocated before the first kernel waits for another.
-func TestWindowSharedDevice(t *testing.T) {
-	const n = 3
-	r := newRigOn(t, emulated(t, 1, cudaemu.Config{}), 1, mailed(n), options(n))
-	narrow(r)
-	var all []*windowRun
-	for i, x := range leases(n) {
-		o := r.lease(x, i%2 == 1 && r.copies(x), uint64(i))
-		r.resetDirect(o.directRun)
-		for k, m := range r.ranks {
-			r.with(m, func() error { return m.engine.PrepareWindow(o.jobs[k].Reducer) })
-			r.with(m, func() error { return m.engine.PrepareWindow(nil) })
-		}
-		all = append(all, o)
-	}
-	for _, o := range all {
-		r.runWindow(o)
-	}
-	for _, o := range all {
-		r.checkDirect(o.directRun)
 	}
 }
 

@@ -117,9 +117,9 @@ func (c *copyEngines) ScatterJob(j *Job, in, out WindowOffset, bytes int) (*Job,
 // captures. Both are made only for large windows: streams share the few hardware
 // queues of a context, in which a kernel that waits holds up the work after it.
 type aside struct {
-	from       int // least bytes of such a copy
-	streams    [2]cuda.Stream
-	fork, join cuda.Event
+	from    int // least bytes of such a copy
+	streams [2]cuda.Stream
+	events  [2]cuda.Event // fork and join
 }
 
 // asideFrom is the least copy that runs beside the others.
@@ -128,77 +128,54 @@ const asideFrom = 4 << 20
 // PrepareAside makes what RunCopies needs for windows of n bytes, before any kernel runs:
 // making a stream may wait for kernels.
 func (c *copyEngines) PrepareAside(n int) error {
-	if n < c.aside.from || !c.CanCopy(TwoShot) {
+	x := &c.aside
+	if n < x.from || !c.CanCopy(TwoShot) || x.streams[1] != 0 {
 		return nil
 	}
-	for i := range c.aside.streams {
-		if _, err := c.asideStream(i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// asideStream is one of the streams. It makes the stream and the events if needed.
-func (c *copyEngines) asideStream(i int) (s cuda.Stream, err error) {
-	x := &c.aside
-	if x.streams[i] != 0 {
-		return x.streams[i], nil
-	}
-	err = c.quietly(func() (err error) {
-		for _, v := range []*cuda.Event{&x.fork, &x.join} {
-			if *v != 0 {
-				continue
+	return c.quietly(func() (err error) {
+		for i := range x.events {
+			if x.events[i] == 0 {
+				x.events[i], err = c.driver.EventCreate(cuda.EventDisableTiming)
 			}
-			if *v, err = c.driver.EventCreate(cuda.EventDisableTiming); err != nil {
+			if err == nil && x.streams[i] == 0 {
+				x.streams[i], err = c.driver.StreamCreate(cuda.StreamNonBlocking, 0)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		x.streams[i], err = c.driver.StreamCreate(cuda.StreamNonBlocking, 0)
-		return err
+		return nil
 	})
-	return x.streams[i], err
 }
 
 func (c *copyEngines) close() error {
-	x := &c.aside
-	return c.quietly(func() error { return x.close(c.driver) })
-}
-
-func (x *aside) close(d cuda.Driver) error {
-	var errs []error
-	for _, s := range x.streams {
-		if s != 0 {
-			errs = append(errs, d.StreamDestroy(s))
+	x := c.aside
+	c.aside = aside{}
+	return c.quietly(func() error {
+		var errs []error
+		for i := range x.events {
+			if x.streams[i] != 0 {
+				errs = append(errs, c.driver.StreamDestroy(x.streams[i]))
+			}
+			if x.events[i] != 0 {
+				errs = append(errs, c.driver.EventDestroy(x.events[i]))
+			}
 		}
-	}
-	for _, v := range []cuda.Event{x.fork, x.join} {
-		if v != 0 {
-			errs = append(errs, d.EventDestroy(v))
-		}
-	}
-	*x = aside{}
-	return errors.Join(errs...)
+		return errors.Join(errs...)
+	})
 }
 
 // beside is the stream for the last of the moves, which is this rank's copy to itself
 // if there is a move for each rank. It is s if that copy is small, or if another
-// capture has the stream.
+// capture has the stream, or if PrepareAside has made none.
 func (c *copyEngines) beside(s cuda.Stream) (cuda.Stream, error) {
-	a := &c.moves
-	if a.moves < a.comm.ranks || a.bytes[a.moves-1] < uint64(c.aside.from) {
+	a, side := &c.moves, c.aside.streams[1]
+	if side == 0 || a.moves < a.comm.ranks || a.bytes[a.moves-1] < uint64(c.aside.from) {
 		return s, nil
 	}
 	status, err := c.driver.StreamIsCapturing(s)
-	if err != nil {
-		return 0, err
-	}
-	if status != cuda.CaptureActive {
-		return c.asideStream(0)
-	}
-	side, err := c.asideStream(1)
-	if err != nil {
-		return 0, err
+	if err != nil || status != cuda.CaptureActive {
+		return c.aside.streams[0], err
 	}
 	if status, err = c.driver.StreamIsCapturing(side); err != nil || status == cuda.CaptureNone {
 		return side, err
@@ -218,7 +195,7 @@ func (c *copyEngines) beside(s cuda.Stream) (cuda.Stream, error) {
 func (c *copyEngines) copy(s, own cuda.Stream) error {
 	x, last := &c.aside, int(c.moves.moves)-1
 	if own != s {
-		if err := cuda.After(c.driver, own, s, x.fork); err != nil {
+		if err := cuda.After(c.driver, own, s, x.events[0]); err != nil {
 			return err
 		}
 		if err := c.move(last, own); err != nil {
@@ -232,7 +209,7 @@ func (c *copyEngines) copy(s, own cuda.Stream) error {
 		}
 	}
 	if own != s {
-		return cuda.After(c.driver, s, own, x.join)
+		return cuda.After(c.driver, s, own, x.events[1])
 	}
 	return nil
 }

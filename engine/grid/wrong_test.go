@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -76,6 +77,8 @@ func TestWrongShapes(t *testing.T) {
 // TestDirectMemory: the buffers that a direct kernel needs depend on the rank and on who is root.
 func TestDirectMemory(t *testing.T) {
 	const n = 64
+	sum, err := kernels.NewReducer(kernels.Float32, kernels.Sum, 3)
+	require.NoError(t, err)
 	type sizes struct{ in, out int }
 	for d, want := range map[Direct][2]sizes{ // of the root, and of another rank
 		OneShot: {{n, n}, {n, n}}, TwoShot: {{n, n}, {n, n}}, ReduceScatter: {{3 * n, n}, {3 * n, n}},
@@ -87,7 +90,13 @@ func TestDirectMemory(t *testing.T) {
 			e := base{memory: &memory{dev: 5}, ranks: 3, rank: 1}
 			root := sched.Rank([]int{1, 2}[i])
 			at := func(n int) mem.Region { return mem.Device(5, 0x1000, n) }
-			check := func(in, out mem.Region) error { return e.checkDirect(&Job{In: in, Out: out}, d, root, n, 4) }
+			check := func(in, out mem.Region) error {
+				j := Job{In: in, Out: out}
+				if d.Reduces() {
+					j.Reducer = sum
+				}
+				return e.checkDirect(&j, d, root, n)
+			}
 			require.NoError(t, check(at(w.in), at(w.out)), "%v", d)
 			if w.in > 0 {
 				require.EqualError(t, check(at(w.in-4), at(w.out)), ArgumentError{"in", 5, outside(at(w.in-4), w.in, 4)}.text(),
@@ -101,9 +110,9 @@ func TestDirectMemory(t *testing.T) {
 	}
 	e := base{memory: &memory{dev: 5}, ranks: 2}
 	x := mem.Device(5, 0x1000, 64)
-	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x}, OneShot, 0, 62, 4),
+	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x, Reducer: sum}, OneShot, 0, 62),
 		"grid: device 5: in: 62 bytes are no multiple of the element's 4 bytes")
-	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x, Scalar: 0x1002}, OneShot, 0, 64, 4),
+	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x, Scalar: 0x1002, Reducer: sum}, OneShot, 0, 64),
 		"grid: device 5: scalar: address 0x1002 is no multiple of the element's 4 bytes")
 	for r, want := range map[mem.Region]string{
 		mem.Device(5, 0x1000, 64): "", mem.Device(5, 0x1002, 64): "address 0x1002 is no multiple of the element's 4 bytes",

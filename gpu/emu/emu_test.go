@@ -9,11 +9,11 @@ import (
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/gpu/emu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func open(t *testing.T, c emu.Config) *emu.Machine {
-	m, err := emu.Open(c)
-	require.NoError(t, err)
+	m := must.Get(emu.Open(c))
 	t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -22,15 +22,13 @@ func TestShapes(t *testing.T) {
 	m := open(t, emu.Config{Driver: 12040, GPUs: []emu.GPU{{Name: "small", Major: 7, Memory: 1 << 20}, {}}})
 	require.Len(t, m.Devices(), 2)
 	d := m.Devices()[0]
-	name, err := d.Name()
-	require.NoError(t, err)
+	name := must.Get(d.Name())
 	require.Equal(t, "small", name)
 	require.Equal(t, "emulated CUDA 12.4", d.DriverVersion())
 	_, total, err := d.Memory()
 	require.NoError(t, err)
 	require.Equal(t, 1<<20, total)
-	_, err = d.Alloc(2 << 20)
-	require.ErrorIs(t, err, emu.OutOfMemory)
+	require.ErrorIs(t, must.Err(d.Alloc(2<<20)), emu.OutOfMemory)
 	_, err = d.Load([]byte(".version 9.0\n.target sm_70\n"))
 	require.ErrorContains(t, err, "PTX 9.0, the driver knows up to 8.4")
 	_, err = d.Load([]byte(".version 8.0\n.target sm_80\n"))
@@ -55,27 +53,20 @@ func TestFaults(t *testing.T) {
 	m := open(t, emu.Config{GPUs: make([]emu.GPU, 2),
 		Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 2, Result: emu.OutOfMemory}}})
 	d := m.Devices()
-	r, err := d[0].Alloc(4)
-	require.NoError(t, err)
-	_, err = d[0].Alloc(4)
-	require.ErrorIs(t, err, emu.OutOfMemory)
+	r := must.Get(d[0].Alloc(4))
+	require.ErrorIs(t, must.Err(d[0].Alloc(4)), emu.OutOfMemory)
 	m.Inject(emu.Fault{Call: "cuMemAlloc", Nth: 1, GPU: 2, Result: emu.Unknown})
 	require.NoError(t, d[0].Free(r))
-	_, err = d[1].Alloc(4)
-	require.ErrorIs(t, err, emu.Unknown)
+	require.ErrorIs(t, must.Err(d[1].Alloc(4)), emu.Unknown)
 	m.Lose(1, emu.ECCUncorrectable)
-	_, err = d[1].Alloc(4)
-	require.ErrorIs(t, err, emu.ECCUncorrectable)
-	_, err = emu.Open(emu.Config{Faults: []emu.Fault{{Call: "cuMemAlloc"}}})
-	require.ErrorContains(t, err, "emu: ")
-	_, err = emu.Open(emu.Config{Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 1, Hang: true}}})
+	require.ErrorIs(t, must.Err(d[1].Alloc(4)), emu.ECCUncorrectable)
+	require.ErrorContains(t, must.Err(emu.Open(emu.Config{Faults: []emu.Fault{{Call: "cuMemAlloc"}}})), "emu: ")
+	_, err := emu.Open(emu.Config{Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 1, Hang: true}}})
 	require.ErrorContains(t, err, "a fault that hangs is of a kernel")
 	for _, c := range []emu.Cell{{GPU: 1}, {Byte: 1 << 40}, {Bit: 8}, {Bit: -1}} {
-		_, err = emu.Open(emu.Config{Cells: []emu.Cell{c}})
-		require.ErrorContains(t, err, "cell")
+		require.ErrorContains(t, must.Err(emu.Open(emu.Config{Cells: []emu.Cell{c}})), "cell")
 	}
-	_, err = emu.Open(emu.Config{GPUs: []emu.GPU{{SMs: -1}}})
-	require.ErrorContains(t, err, "GPU 0: a negative size")
+	require.ErrorContains(t, must.Err(emu.Open(emu.Config{GPUs: []emu.GPU{{SMs: -1}}})), "GPU 0: a negative size")
 }
 
 // TestCellsAndSpeed: a broken bit keeps its value, and events tell computed times.
@@ -85,20 +76,16 @@ func TestCellsAndSpeed(t *testing.T) {
 		Speed: func(from, to int) emu.Speed { return emu.Speed{Latency: time.Millisecond, Bandwidth: 1e9} },
 	})
 	d := m.Devices()[0]
-	b, err := gpu.Alloc[byte](d, 1000)
-	require.NoError(t, err)
-	start, err := d.NewEvent()
-	require.NoError(t, err)
-	end, err := d.NewEvent()
-	require.NoError(t, err)
+	b := must.Get(gpu.Alloc[byte](d, 1000))
+	start := must.Get(d.NewEvent())
+	end := must.Get(d.NewEvent())
 	require.NoError(t, d.Record(start, gpu.Legacy))
 	require.NoError(t, d.Set(b.Region().Ptr(), 0, 1000, gpu.Legacy))
 	require.NoError(t, d.Record(end, gpu.Legacy))
 	got := make([]byte, 5)
 	require.NoError(t, b.Slice(0, 5).Download(gpu.Legacy, got))
 	require.Equal(t, []byte{0, 0, 0, 4, 0}, got)
-	ms, err := d.Elapsed(start, end)
-	require.NoError(t, err)
+	ms := must.Get(d.Elapsed(start, end))
 	require.InDelta(t, 1, ms, 0.1)
 }
 
@@ -110,17 +97,13 @@ func TestReports(t *testing.T) {
 		return true
 	}})
 	d := m.Devices()[0]
-	mod, err := d.Load([]byte(addText))
-	require.NoError(t, err)
-	add, err := mod.Kernel("add")
-	require.NoError(t, err)
-	x, err := gpu.Alloc[float32](d, 4)
-	require.NoError(t, err)
+	mod := must.Get(d.Load([]byte(addText)))
+	add := must.Get(mod.Kernel("add"))
+	x := must.Get(gpu.Alloc[float32](d, 4))
 	require.NoError(t, x.Upload(gpu.Legacy, make([]float32, 4)))
 	var streams [2]gpu.Stream
 	for i := range streams {
-		streams[i], err = d.NewStream()
-		require.NoError(t, err)
+		streams[i] = must.Get(d.NewStream())
 		require.NoError(t, add.Launch(streams[i], gpu.Launch{Block: [3]int{4}}, x, float32(1)))
 	}
 	for _, s := range streams {
@@ -137,7 +120,7 @@ func TestReports(t *testing.T) {
 	require.Contains(t, r.Detail, "nothing orders it")
 	require.Positive(t, m.Instructions())
 	require.True(t, m.Idle())
-	err = m.Close()
+	err := m.Close()
 	require.ErrorContains(t, err, "race: ")
 	require.ErrorContains(t, err, "not released")
 	require.NotErrorIs(t, err, errors.ErrUnsupported)

@@ -52,7 +52,7 @@ func explainFlag(b *strings.Builder, head, usage string) {
 	const indent, width = 17, 80
 	b.WriteString(head)
 	at := utf8.RuneCountInString(head)
-	if at+2 > indent {
+	if at+1 > indent {
 		b.WriteByte('\n')
 		at = 0
 	}

@@ -11,34 +11,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Calls have the arguments, outputs and results of C.
 func TestSimpleCalls(t *testing.T) {
 	d := openFake(t)
-	n, err := d.DeviceGetCount()
-	require.NoError(t, err)
+	n := must.Get(d.DeviceGetCount())
 	require.Equal(t, 2, n)
-	name, err := d.DeviceGetName(1)
-	require.NoError(t, err)
+	name := must.Get(d.DeviceGetName(1))
 	require.Equal(t, "Fake One", name)
 	least, greatest, err := d.CtxGetStreamPriorityRange()
 	require.NoError(t, err)
 	require.Equal(t, []int{0, -5}, []int{least, greatest})
-	ms, err := d.EventElapsedTime(1, 2)
-	require.NoError(t, err)
+	ms := must.Get(d.EventElapsedTime(1, 2))
 	require.Equal(t, float32(1.5), ms)
 
-	p, err := d.MemAlloc(16)
-	require.NoError(t, err)
+	p := must.Get(d.MemAlloc(16))
 	require.NoError(t, d.MemcpyHtoD(p, []byte("0123456789abcdef")))
 	b := make([]byte, 6)
 	require.NoError(t, d.MemcpyDtoH(b, p+10))
 	require.Equal(t, "abcdef", string(b))
 	require.NoError(t, d.MemFree(p))
 
-	done, err := d.StreamQuery(1)
-	require.NoError(t, err)
+	done := must.Get(d.StreamQuery(1))
 	require.True(t, done)
 	done, err = d.StreamQuery(77)
 	require.NoError(t, err, "not ready is no error")
@@ -86,10 +82,9 @@ func TestErrors(t *testing.T) {
 // The error of a wrong address has the driver's knowledge of it.
 func TestBadAddresses(t *testing.T) {
 	d := openFake(t)
-	fn, err := d.lib.Sym("fake_known")
-	require.NoError(t, err)
+	fn := must.Get(d.lib.Sym("fake_known"))
 	known := dl.Call(fn)
-	err = d.MemsetD8(known+24, 1, 64)
+	err := d.MemsetD8(known+24, 1, 64)
 	require.ErrorIs(t, err, ErrInvalidValue)
 	require.Contains(t, err.Error(), fmt.Sprintf("(address %#x, 64 bytes): %#x is memory of device 1 with 40 bytes left",
 		known+24, known+24))
@@ -114,20 +109,17 @@ func TestIPCHandlesByValue(t *testing.T) {
 	for i := range h {
 		h[i] = byte(200 - i)
 	}
-	p, err := d.IpcOpenMemHandle(h)
-	require.NoError(t, err)
+	p := must.Get(d.IpcOpenMemHandle(h))
 	require.EqualValues(t, 0x1234, p)
 	require.Equal(t, h, got.Handle)
 	require.EqualValues(t, 1, got.Flags)
 
 	h[63] = 3
-	e, err := d.IpcOpenEventHandle(h)
-	require.NoError(t, err)
+	e := must.Get(d.IpcOpenEventHandle(h))
 	require.EqualValues(t, 0x5678, e)
 	require.Equal(t, h, got.Handle)
 
-	h, err = d.IpcGetMemHandle(10)
-	require.NoError(t, err)
+	h = must.Get(d.IpcGetMemHandle(10))
 	require.Equal(t, []byte{10, 11, 73}, []byte{h[0], h[1], h[63]})
 }
 
@@ -171,8 +163,7 @@ func TestCallbacks(t *testing.T) {
 	require.Equal(t, before, registered())
 
 	gone := 0
-	o, err := d.UserObjectCreate(func() { gone++ }, 2)
-	require.NoError(t, err)
+	o := must.Get(d.UserObjectCreate(func() { gone++ }, 2))
 	require.NoError(t, d.UserObjectRelease(o, 1))
 	require.Zero(t, gone)
 	require.NoError(t, d.UserObjectRelease(o, 1))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -39,8 +40,7 @@ func build(t testing.TB, source string, defines ...string) string {
 		return lib
 	}
 	if libraryDir == "" {
-		dir, err := os.MkdirTemp("", "cuda")
-		require.NoError(t, err)
+		dir := must.Get(os.MkdirTemp("", "cuda"))
 		libraryDir = dir
 	}
 	lib := filepath.Join(libraryDir, fmt.Sprintf("%d.so", len(libraries)))
@@ -63,17 +63,14 @@ type fake struct {
 func openFake(t testing.TB, defines ...string) fake {
 	t.Helper()
 	path := build(t, "fake.c", defines...)
-	d, err := Open(path)
-	require.NoError(t, err)
-	lib, err := dl.Open(path)
-	require.NoError(t, err)
+	d := must.Get(Open(path))
+	lib := must.Get(dl.Open(path))
 	return fake{d, lib}
 }
 
 func saw[T any](t testing.TB, f fake, variable string) *T {
 	t.Helper()
-	p, err := f.lib.Sym(variable)
-	require.NoError(t, err)
+	p := must.Get(f.lib.Sym(variable))
 	return *(**T)(unsafe.Pointer(&p))
 }
 

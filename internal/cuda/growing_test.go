@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // paging is a driver with virtual memory, in pages of 64 bytes, that notes its calls. It fails one of them.
@@ -83,8 +85,7 @@ func TestGrowing(t *testing.T) {
 	require.Empty(t, d.noted(), "there was nothing")
 	atLeast := func(n int, p uintptr, size int, calls string) {
 		t.Helper()
-		got, err := g.AtLeast(n)
-		require.NoError(t, err)
+		got := must.Get(g.AtLeast(n))
 		require.Equal(t, p, got)
 		require.Equal(t, size, g.Size())
 		require.Equal(t, size, g.Mapped())
@@ -109,8 +110,7 @@ func TestGrowing(t *testing.T) {
 
 	d.room = 64 // not for twice as much, but for what is needed
 	atLeast(513, 4096, 576, "create 64 3; map 4608 64 64; access 4608 64 [3]; release 64")
-	_, err := g.AtLeast(700)
-	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.ErrorIs(t, must.Err(g.AtLeast(700)), ErrOutOfMemory)
 	require.Equal(t, 576, g.Size())
 	d.noted()
 
@@ -137,8 +137,7 @@ func TestGrowingFails(t *testing.T) {
 	} {
 		d := &paging{failing: failing}
 		g := NewGrowing(d, 7, 3)
-		_, err := g.AtLeast(1)
-		require.ErrorIs(t, err, errPaging, failing)
+		require.ErrorIs(t, must.Err(g.AtLeast(1)), errPaging, failing)
 		require.Equal(t, "virtual; granularity 3; total; reserve 1024 64; "+calls, d.noted())
 		require.Zero(t, g.Size())
 		require.NoError(t, g.Suspend())
@@ -151,8 +150,7 @@ func TestGrowingFails(t *testing.T) {
 	d := &paging{}
 	g := NewGrowing(d, 7, 3)
 	for _, n := range []int{64, 128} {
-		_, err := g.AtLeast(n)
-		require.NoError(t, err)
+		must.Get(g.AtLeast(n))
 	}
 	require.NoError(t, g.Suspend())
 	d.noted()
@@ -176,21 +174,18 @@ func TestGrowingBlocks(t *testing.T) {
 	for _, d := range []*paging{{without: true}, {failing: "virtual"}, {failing: "granularity"}, {failing: "total"},
 		{failing: "reserve"}} {
 		g := NewGrowing(d, 7, 3)
-		p, err := g.AtLeast(100)
-		require.NoError(t, err)
+		p := must.Get(g.AtLeast(100))
 		require.EqualValues(t, 1, p)
 		d.noted()
 		for range 2 {
-			p, err = g.AtLeast(101)
-			require.NoError(t, err)
+			p = must.Get(g.AtLeast(101))
 			require.EqualValues(t, 2, p)
 		}
 		require.Equal(t, "alloc 200", d.noted())
 		require.Equal(t, 200, g.Size())
 		require.Zero(t, g.Mapped())
 		d.failing = "alloc"
-		_, err = g.AtLeast(300)
-		require.ErrorIs(t, err, errPaging)
+		require.ErrorIs(t, must.Err(g.AtLeast(300)), errPaging)
 		require.Equal(t, 200, g.Size())
 		require.NoError(t, g.Suspend())
 		require.Equal(t, "alloc 400", d.noted())
@@ -202,8 +197,7 @@ func TestGrowingBlocks(t *testing.T) {
 	d := &paging{without: true}
 	g := NewGrowing(d, 7, 3)
 	for _, n := range []int{100 << 20, 100<<20 + 1} {
-		_, err := g.AtLeast(n)
-		require.NoError(t, err)
+		must.Get(g.AtLeast(n))
 	}
 	require.Equal(t, fmt.Sprintf("alloc %d; alloc %d", 100<<20, 164<<20), d.noted())
 }
@@ -216,8 +210,7 @@ func TestStoreEnds(t *testing.T) {
 		_, err := Stored(s, key, func() (string, error) { return key, nil }, func(v string) error { return d.note("end", v) })
 		require.NoError(t, err)
 	}
-	p, err := s.Alloc(100)
-	require.NoError(t, err)
+	p := must.Get(s.Alloc(100))
 	require.EqualValues(t, 1, p)
 	d.noted()
 	d.failing = "end second"
@@ -228,8 +221,7 @@ func TestStoreEnds(t *testing.T) {
 	require.NoError(t, s.Close())
 	d.failing = "alloc"
 	s = OpenStore(d, 7)
-	_, err = s.Alloc(100)
-	require.ErrorIs(t, err, errPaging)
+	require.ErrorIs(t, must.Err(s.Alloc(100)), errPaging)
 	d.noted()
 	require.NoError(t, s.Close())
 	require.Empty(t, d.noted(), "it holds nothing")

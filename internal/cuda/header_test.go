@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -195,8 +196,7 @@ func TestHeaderText(t *testing.T) {
 	if *rewrite {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
+	want := must.Get(os.ReadFile(file))
 	require.Equal(t, string(want), text)
 }
 
@@ -208,8 +208,7 @@ func TestHeader(t *testing.T) {
 	}
 	var c strings.Builder
 	c.WriteString("#include <stddef.h>\n#include <cuda.h>\n")
-	header, err := os.ReadFile(filepath.Join(*include, "cuda.h"))
-	require.NoError(t, err)
+	header := must.Get(os.ReadFile(filepath.Join(*include, "cuda.h")))
 	claims := 0
 	claim := func(expr string, v int) {
 		if strings.HasPrefix(expr, "CUDA_ERROR") && !strings.Contains(string(header), expr) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -29,10 +30,8 @@ func BenchmarkLaunch(b *testing.B) {
 	if path == "" {
 		path = build(b, "loop.c")
 	}
-	lib, err := dl.Open(path)
-	require.NoError(b, err)
-	loop, err := lib.Sym("loop")
-	require.NoError(b, err)
+	lib := must.Get(dl.Open(path))
+	loop := must.Get(lib.Sym("loop"))
 
 	var d *libcuda
 	f, s := Function(44), Stream(1)
@@ -43,8 +42,7 @@ func BenchmarkLaunch(b *testing.B) {
 	} else {
 		d = openFake(b).Driver.(*libcuda)
 	}
-	fn, err := d.addr(cuLaunchKernel)
-	require.NoError(b, err)
+	fn := must.Get(d.addr(cuLaunchKernel))
 
 	const n = 256 // launches in a row, fewer than the driver's queue holds
 	var args struct {
@@ -82,11 +80,9 @@ func BenchmarkLaunch(b *testing.B) {
 
 // launchable is a kernel that does nothing with 20 bytes of parameters, and a stream.
 func launchable(b *testing.B) (*libcuda, Function, Stream) {
-	driver, err := Open(os.Getenv("RINGO_CUDA_LIBRARY"))
-	require.NoError(b, err)
+	driver := must.Get(Open(os.Getenv("RINGO_CUDA_LIBRARY")))
 	d := driver.(*libcuda)
-	ctx, err := d.DevicePrimaryCtxRetain(0)
-	require.NoError(b, err)
+	ctx := must.Get(d.DevicePrimaryCtxRetain(0))
 	require.NoError(b, d.CtxPushCurrent(ctx))
 	m, err := d.ModuleLoadData([]byte(`.version 7.0
 .target sm_70
@@ -94,10 +90,8 @@ func launchable(b *testing.B) (*libcuda, Function, Stream) {
 .visible .entry nothing(.param .u64 a, .param .u64 b, .param .u32 n) { ret; }
 `))
 	require.NoError(b, err)
-	f, err := d.ModuleGetFunction(m, "nothing")
-	require.NoError(b, err)
-	s, err := d.StreamCreate(StreamNonBlocking, 0)
-	require.NoError(b, err)
+	f := must.Get(d.ModuleGetFunction(m, "nothing"))
+	s := must.Get(d.StreamCreate(StreamNonBlocking, 0))
 	b.Cleanup(func() {
 		require.NoError(b, d.StreamDestroy(s))
 		require.NoError(b, d.ModuleUnload(m))

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // A launch hands shape, stream and parameters to the driver.
@@ -112,8 +114,7 @@ func TestLaunchesConcurrently(t *testing.T) {
 func TestParameterSizes(t *testing.T) {
 	d := openFake(t)
 	got := saw[fakeLaunch](t, d, "fake_launch")
-	f, err := d.ModuleGetFunction(5, "twelve")
-	require.NoError(t, err)
+	f := must.Get(d.ModuleGetFunction(5, "twelve"))
 	require.NoError(t, d.LaunchKernel(f, &Launch{}, make([]byte, 12)))
 	before := got.Count
 	for _, n := range []int{0, 8, 16} {
@@ -123,7 +124,7 @@ func TestParameterSizes(t *testing.T) {
 	}
 	require.Equal(t, before, got.Count, "they did not reach the driver")
 	require.NoError(t, d.LaunchKernel(44, &Launch{}, make([]byte, 8)), "of this one nothing is known")
-	err = d.LaunchKernel(9, &Launch{}, nil)
+	err := d.LaunchKernel(9, &Launch{}, nil)
 	require.ErrorIs(t, err, ErrLaunchOutOfResources)
 	require.Contains(t, err.Error(), "registers")
 }

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // loaded are the files in the process's map that are of CUDA or the driver.
 func loaded(t *testing.T) []string {
-	maps, err := os.ReadFile("/proc/self/maps")
-	require.NoError(t, err)
+	maps := must.Get(os.ReadFile("/proc/self/maps"))
 	var files []string
 	for line := range strings.Lines(string(maps)) {
 		f := strings.Fields(line)
@@ -38,17 +39,14 @@ const openVariable = "CUDA_TEST_OPEN"
 func TestNothingIsLoadedBeforeOpen(t *testing.T) {
 	if path := os.Getenv(openVariable); path != "" {
 		fmt.Println("before:", loaded(t))
-		_, err := Open(path)
-		require.NoError(t, err)
+		must.Get(Open(path))
 		fmt.Println("after:", loaded(t)[0])
 		return
 	}
-	lib, err := os.ReadFile(build(t, "fake.c"))
-	require.NoError(t, err)
+	lib := must.Get(os.ReadFile(build(t, "fake.c")))
 	path := filepath.Join(t.TempDir(), "libcuda.so.1")
 	require.NoError(t, os.WriteFile(path, lib, 0o755))
-	exe, err := os.Executable()
-	require.NoError(t, err)
+	exe := must.Get(os.Executable())
 	cmd := exec.Command(exe, "-test.run=^TestNothingIsLoadedBeforeOpen$", "-test.v")
 	cmd.Env = append(os.Environ(), openVariable+"="+path)
 	out, err := cmd.CombinedOutput()

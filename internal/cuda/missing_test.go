@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Each call of a driver that lacks all functions says which it lacks, and keeps nothing.
 func TestAllSymbolsMissing(t *testing.T) {
-	lib, err := dl.Open(build(t, "fake.c", "EMPTY"))
-	require.NoError(t, err)
+	lib := must.Get(dl.Open(build(t, "fake.c", "EMPTY")))
 	d := &libcuda{lib: lib, version: 13000}
 	callbacks.Lock()
 	before := len(callbacks.f)

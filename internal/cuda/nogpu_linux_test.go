@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -39,8 +40,7 @@ func main() {
 }
 `), 0o644))
 	// The program is within the module, where nothing is written.
-	here, err := os.Getwd()
-	require.NoError(t, err)
+	here := must.Get(os.Getwd())
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		filepath.Join(here, "testdata", "nogpu", "main.go"): filepath.Join(temp, "main.go")}})
 	require.NoError(t, err)
@@ -74,8 +74,7 @@ func main() {
 // static wants a binary that needs neither a dynamic linker nor libraries.
 func static(t *testing.T, binary string) {
 	t.Helper()
-	file, err := elf.Open(binary)
-	require.NoError(t, err)
+	file := must.Get(elf.Open(binary))
 	defer file.Close()
 	for _, p := range file.Progs {
 		require.NotEqual(t, elf.PT_INTERP, p.Type, "it needs a dynamic linker")
@@ -87,8 +86,7 @@ func static(t *testing.T, binary string) {
 func TestStatic(t *testing.T) {
 	tier.Heavy(t) // it compiles the command
 	root, tree := t.TempDir(), filepath.Join("..", "..")
-	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
-	require.NoError(t, err)
+	readme := must.Get(os.ReadFile(filepath.Join(tree, "README.md")))
 	args := regexp.MustCompile("`CGO_ENABLED=0 go build (.*)` makes a static").FindSubmatch(readme)
 	require.NotNil(t, args, "README says how")
 	binary := filepath.Join(root, "ringo")

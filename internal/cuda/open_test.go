@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Each way in which Open fails has its Reason and its remedy.
@@ -56,10 +58,8 @@ func TestOpenFailures(t *testing.T) {
 
 func TestOpenAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libcuda.so.1")
-	_, err := Open(path)
-	require.Error(t, err)
-	lib, err := os.ReadFile(build(t, "fake.c"))
-	require.NoError(t, err)
+	require.Error(t, must.Err(Open(path)))
+	lib := must.Get(os.ReadFile(build(t, "fake.c")))
 	require.NoError(t, os.WriteFile(path, lib, 0o755))
 
 	drivers := make([]Driver, 8)
@@ -73,8 +73,7 @@ func TestOpenAgain(t *testing.T) {
 		require.Same(t, drivers[0], d)
 	}
 	require.Equal(t, "cuda", drivers[0].Name())
-	v, err := drivers[0].DriverGetVersion()
-	require.NoError(t, err)
+	v := must.Get(drivers[0].DriverGetVersion())
 	require.Equal(t, 13000, v)
 }
 
@@ -91,8 +90,7 @@ func TestMissingSymbols(t *testing.T) {
 			require.EqualError(t, err,
 				"cuEventQuery: "+want.Error()+" (the driver is of CUDA 12.4, the function is there since 2.0): install a newer "+
 					"NVIDIA driver")
-			_, err = d.EventQuery(1)
-			require.ErrorIs(t, err, want, "again")
+			require.ErrorIs(t, must.Err(d.EventQuery(1)), want, "again")
 			err = d.StreamWriteValue32(0, 0, 0, 0) // is nowhere in the fake
 			require.ErrorIs(t, err, want)
 			require.Contains(t, err.Error(), "11.7")
@@ -105,17 +103,15 @@ func TestResolution(t *testing.T) {
 		t.Run(fmt.Sprint("cuGetProcAddress ", proc), func(t *testing.T) {
 			d := openFake(t, fmt.Sprintf("PROC=%d", proc))
 			calls := saw[fakeCalls](t, d, "fake_calls")
-			info, err := d.StreamGetCaptureInfo(101)
-			require.NoError(t, err)
+			info := must.Get(d.StreamGetCaptureInfo(101))
 			require.EqualValues(t, 2, calls.CaptureVariant, "the variant that we were written for, though there is a newer one")
 			require.Equal(t, CaptureInfo{Status: CaptureActive, ID: 101, Graph: 900, Dependencies: []GraphNode{31, 32, 33}},
 				info)
 			asked := calls.ProcCalls
 			require.Equal(t, proc > 0, asked > 0)
-			_, err = d.StreamGetCaptureInfo(101)
-			require.NoError(t, err)
+			must.Get(d.StreamGetCaptureInfo(101))
 			require.Equal(t, asked, calls.ProcCalls, "found once, kept")
-			_, err = d.EventQuery(1) // not in cuGetProcAddress's table, but exported
+			_, err := d.EventQuery(1) // not in cuGetProcAddress's table, but exported
 			require.NoError(t, err)
 		})
 	}

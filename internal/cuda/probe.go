@@ -58,30 +58,6 @@ func Features() []Feature {
 		UserObjects, PeerAccess, PeerAtomics}
 }
 
-// ptxVersions are the drivers that brought each version of PTX (PTX ISA, release notes).
-var ptxVersions = []struct{ ptx, driver int }{
-	{60, 9000}, {61, 9010}, {62, 9020}, {63, 10000}, {64, 10010}, {65, 10020},
-	{70, 11000}, {71, 11010}, {72, 11020}, {73, 11030}, {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080},
-	{80, 12000}, {81, 12010}, {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090},
-	{90, 13000}, {91, 13010},
-}
-
-// PTX is the feature that a driver compiles PTX of a version. The answer for a
-// version that is not in the table is Unknown.
-func PTX(major, minor int) Feature {
-	f := Feature{Name: fmt.Sprintf("PTX %d.%d", major, minor)}
-	for _, v := range ptxVersions {
-		if v.ptx == 10*major+minor {
-			f.Since = v.driver
-			return f
-		}
-	}
-	f.device = func(Driver, Device) (bool, error) {
-		return false, errors.New("which drivers compile it is not known to this program")
-	}
-	return f
-}
-
 // A Finding is the result of Probe, with its reason.
 type Finding struct {
 	Feature string

@@ -96,9 +96,6 @@ func TestProbe(t *testing.T) {
 		{"no IPC", IPCHandles, 13000, nil, "IpcGetMemHandle", ErrNotSupported, No, "device 0"},
 		{"IPC could not tell", IPCHandles, 13000, nil, "MemAlloc", ErrOutOfMemory, Unknown, "OUT_OF_MEMORY"},
 		{"user objects", UserObjects, 11030, nil, "", 0, Yes, ""},
-		{"PTX", PTX(7, 8), 11080, nil, "", 0, Yes, ""},
-		{"newer PTX", PTX(8, 0), 11080, nil, "", 0, No, "since 12.0"},
-		{"unknown PTX", PTX(77, 0), 13000, nil, "", 0, Unknown, "not known"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := twoDevices(c.version)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -15,8 +16,7 @@ func TestSymbolsOfDriver(t *testing.T) {
 	if !need.Required("cuda") {
 		t.Skip("needs REQUIRE=cuda and a GPU")
 	}
-	driver, err := Open(os.Getenv("RINGO_CUDA_LIBRARY"))
-	require.NoError(t, err)
+	driver := must.Get(Open(os.Getenv("RINGO_CUDA_LIBRARY")))
 	d := driver.(*libcuda)
 	for _, sym := range symbols {
 		if sym.since > d.version {
@@ -24,8 +24,7 @@ func TestSymbolsOfDriver(t *testing.T) {
 		}
 		p := d.procAddress(sym.name, sym.since)
 		require.NotZero(t, p, "%s of %d", sym.name, sym.since)
-		q, err := d.lib.Sym(sym.export)
-		require.NoError(t, err)
+		q := must.Get(d.lib.Sym(sym.export))
 		if p != q { // the exports may be stubs that jump there
 			t.Logf("%s: %#x, exported %#x", sym.name, p, q)
 		}

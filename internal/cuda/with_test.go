@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // noting is a driver that notes calls, of which one may fail.
@@ -95,12 +97,10 @@ func TestWith(t *testing.T) {
 
 func TestCapability(t *testing.T) {
 	d := &noting{}
-	x, err := Capability(d, 0)
-	require.NoError(t, err)
+	x := must.Get(Capability(d, 0))
 	require.Equal(t, 93, x)
 	d.failing = "attribute"
-	_, err = Capability(d, 0)
-	require.ErrorIs(t, err, errNoting)
+	require.ErrorIs(t, must.Err(Capability(d, 0)), errNoting)
 }
 
 // A failed call on memory stays failed, and its error tells the arguments.

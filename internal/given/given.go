@@ -65,3 +65,12 @@ func Printable(text string) string {
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// Number returns the number that a text is, or 0 if it is none.
+func Number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -145,23 +145,21 @@ func All() []Name {
 	for _, t := range slices.Concat(integers, floats) {
 		for _, op := range slices.Concat(common, bitwise) {
 			all = append(all, Variants(t, op)...)
-			all = append(all, RunVariants(t, op)...)
-			all = append(all, DirectVariants(t, op, 0)...)
-			all = append(all, ManyVariants(t, op, 0)...)
-			all = append(all, WindowVariants(t, op)...)
-			all = append(all, BulkVariants(t, op)...)
+			for _, source := range []string{"run", "direct", "many", "window", "bulk"} {
+				all = append(all, VariantsOf(source, t, op, 0)...)
+			}
 		}
 	}
 	for _, ranks := range usualRanks {
 		for _, t := range usualTypes {
-			all = append(all, forRanks("direct", t, "sum", ranks)...)
-			all = append(all, forRanks("many", t, "sum", ranks)...)
+			all = append(all, VariantsOf("direct", t, "sum", ranks)...)
+			all = append(all, VariantsOf("many", t, "sum", ranks)...)
 		}
-		all = append(all, forRanks("direct", "", "", ranks)...)
+		all = append(all, VariantsOf("direct", "", "", ranks)[0])
 	}
 	for _, t := range usualTypes {
 		for _, ranks := range append([]int{0}, usualRanks...) {
-			all = append(all, NormVariants(t, "sum", ranks)...)
+			all = append(all, VariantsOf("norm", t, "sum", ranks)...)
 		}
 	}
 	all = append(all, Copy, Bulk, Direct, Window, Signal, Meter)
@@ -173,9 +171,6 @@ func All() []Name {
 	})
 }
 
-// RunVariants is Variants for run.cu.
-func RunVariants(t, op string) []Name { return variantsOf("run", t, op) }
-
 // usualTypes and usualRanks have, for sums, modules of direct.cu and many.cu that are compiled for one number of ranks:
 // with 4 ranks they take 6 to 15 % less time than those for any number.
 var (
@@ -183,70 +178,39 @@ var (
 	usualRanks = []int{2, 4}
 )
 
-// DirectVariants is Variants for direct.cu. Modules for this number of ranks alone
-// come first. With neither type nor operator they only copy.
-func DirectVariants(t, op string, ranks int) []Name { return ranksFirst("direct", t, op, ranks) }
-
-// ManyVariants is DirectVariants for many.cu, which always reduces.
-func ManyVariants(t, op string, ranks int) []Name { return ranksFirst("many", t, op, ranks) }
-
-// NormVariants is DirectVariants for norm.cu, which exists for sums of usual types. The modules are large, so only two
-// ranks and 16-bit types have modules of their own.
-func NormVariants(t, op string, ranks int) []Name {
-	if op != "sum" || !slices.Contains(usualTypes, t) {
+// VariantsOf is Variants for a source other than combine.cu. Modules for this number of ranks alone come first. With
+// neither type nor operator they only copy; many.cu and norm.cu always reduce, norm.cu sums of usual types.
+func VariantsOf(source, t, op string, ranks int) (all []Name) {
+	usual := slices.Contains(usualTypes, t) && op == "sum"
+	switch {
+	case source == "norm" && !usual:
 		return nil
+	case source == "norm": // with conversions by hardware, without
+		all = []Name{{Type: t, Op: op, SM: 89}, {Type: t, Op: op, SM: 70}}
+	case t == "":
+		all = []Name{{SM: 70}}
+	case (source == "run" || source == "bulk") && op != "min" && op != "max":
+		all = Variants(strings.TrimPrefix(t, "u"), op) // no division: signed and unsigned have the same bits
+	default:
+		all = Variants(t, op)
 	}
-	// with conversions by hardware, without
-	all := []Name{{Type: t, Op: op, SM: 89, Source: "norm"}, {Type: t, Op: op, SM: 70, Source: "norm"}}
-	if ranks == 2 && t != "float32" {
-		all = append([]Name{{Type: t, Op: op, SM: 89, Source: "norm", Ranks: ranks}}, all...)
-	}
-	return all
-}
-
-func ranksFirst(source, t, op string, ranks int) []Name {
-	var all []Name
-	if slices.Contains(usualRanks, ranks) && (t == "" || op == "sum" && slices.Contains(usualTypes, t)) {
-		all = forRanks(source, t, op, ranks)
-	}
-	return append(all, forRanks(source, t, op, 0)...)
-}
-
-func forRanks(source, t, op string, ranks int) []Name {
-	all := []Name{Direct}
-	if t != "" {
-		all = variantsOf(source, t, op)
-	}
-	for i := range all {
-		all[i].Ranks = ranks
-	}
-	return all
-}
-
-// BulkVariants is Variants for bulk.cu: one module, or none.
-func BulkVariants(t, op string) []Name {
-	all := variantsOf("bulk", t, op)
-	if len(all) > 1 {
-		all = all[:1]
-	}
-	for i := range all {
-		all[i].SM = Bulk.SM
-	}
-	return all
-}
-
-// WindowVariants is Variants for window.cu.
-func WindowVariants(t, op string) []Name { return variantsOf("window", t, op) }
-
-func variantsOf(source, t, op string) []Name {
-	if (source == "run" || source == "bulk") && op != "min" && op != "max" {
-		t = strings.TrimPrefix(t, "u") // no division in run.cu and bulk.cu: signed and unsigned have the same bits
-	}
-	all := slices.Clone(Variants(t, op))
 	for i := range all {
 		all[i].Source = source
 	}
-	return all
+	ofRanks := slices.Clone(all)
+	switch {
+	case source == "bulk" && len(all) > 0:
+		all[0].SM = Bulk.SM
+		return all[:1]
+	case source == "norm" && ranks == 2 && t != "float32": // few, for they are large
+		ofRanks = ofRanks[:1]
+	case source != "direct" && source != "many" || !slices.Contains(usualRanks, ranks) || t != "" && !usual:
+		return all
+	}
+	for i := range ofRanks {
+		ofRanks[i].Ranks = ranks
+	}
+	return append(ofRanks, all...)
 }
 
 // Variants lists the modules for a data type and a reduction, those for newer

@@ -11,35 +11,32 @@ import (
 
 // What Format writes, Parse reads, and it takes the same time.
 func TestModelsAsText(t *testing.T) {
-	for name, m := range sim.Presets {
+	again := func(m sim.Model) sim.Model {
 		text, err := sim.Format(m)
 		require.NoError(t, err)
 		back, err := sim.Parse(text)
 		require.NoError(t, err, "%s", text)
 		require.Equal(t, m.String(), back.String())
+		return back
+	}
+	for name, m := range sim.Presets {
 		want, err := sim.Estimate(ring.AllReduce{N: 32}, m, 1<<20)
 		require.NoError(t, err)
-		got, err := sim.Estimate(ring.AllReduce{N: 32}, back, 1<<20)
+		got, err := sim.Estimate(ring.AllReduce{N: 32}, again(m), 1<<20)
 		require.NoError(t, err)
 		require.InEpsilon(t, want, got, 1e-9, name)
 	}
 	weak := sim.NVLink
 	weak.Weak, weak.WeakBy = []int{3}, 2
 	weak.SlotBytes, weak.Slots = weak.SlotBytes/2, weak.Slots+1
-	text, err := sim.Format(weak)
-	require.NoError(t, err)
-	back, err := sim.Parse(text)
-	require.NoError(t, err)
+	back := again(weak)
 	require.Equal(t, weak.Weak, back.Weak)
 	require.Equal(t, weak.WeakBy, back.WeakBy)
 	require.Equal(t, []int{weak.SlotBytes, weak.Slots}, []int{back.SlotBytes, back.Slots})
 
 	uneven := sim.Ethernet25G
 	uneven.Nodes = []int{8, 8, 7}
-	text, err = sim.Format(uneven)
-	require.NoError(t, err)
-	back, err = sim.Parse(text)
-	require.NoError(t, err)
+	back = again(uneven)
 	require.Equal(t, uneven.Nodes, back.Nodes)
 	require.Contains(t, back.String(), "nodes of 7 to 8; inside")
 }

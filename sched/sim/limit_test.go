@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/ring/tree"
+	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
@@ -30,6 +31,9 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	require.IsIncreasing(t, shares)
 	require.Less(t, shares[2], 1e-4)
 
+	_, err = sim.Run(context.Background(), ring.AllReduce{N: 100}, sim.InfiniBandNDR, 1<<20, sim.Options{MaxSteps: 100})
+	require.ErrorIs(t, err, sim.ErrSteps)
+
 	_, err = sim.Run(ctx, ring.AllReduce{N: 2000}, sim.InfiniBandNDR, 1<<30, sim.Options{})
 	require.ErrorIs(t, err, enough)
 	_, err = sim.Decompose(ctx, ring.AllReduce{N: 2000}, sim.InfiniBandNDR, 1<<30, sim.Options{})
@@ -41,31 +45,27 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestMaxRounds(t *testing.T) {
 	const bytes = 100<<20 + 4321
 	for name, c := range map[string]struct {
-		run func(o sim.Options) (sim.Result, error)
-		off float64
+		s sched.Schedule
+		m sim.Model
 	}{
-		"one shot, shared cards": {func(o sim.Options) (sim.Result, error) {
-			return sim.Run(context.Background(), direct.OneShot{N: 24}, sim.Ethernet25G, bytes, o)
-		}, 0.01},
-		"tree": {func(o sim.Options) (sim.Result, error) {
-			return sim.Run(context.Background(), tree.AllReduce{N: 24}, sim.InfiniBandNDR, bytes, o)
-		}, 0.01},
+		"one shot, shared cards": {direct.OneShot{N: 24}, sim.Ethernet25G},
+		"tree":                   {tree.AllReduce{N: 24}, sim.InfiniBandNDR},
 	} {
 		t.Run(name, func(t *testing.T) {
-			exact, err := c.run(sim.Options{})
-			require.NoError(t, err)
+			run := func(rounds int) sim.Result {
+				res, err := sim.Run(t.Context(), c.s, c.m, bytes, sim.Options{MaxRounds: rounds})
+				require.NoError(t, err)
+				return res
+			}
+			exact, few := run(0), run(10)
 			require.Len(t, exact.Ends, exact.Rounds)
-			few, err := c.run(sim.Options{MaxRounds: 10})
-			require.NoError(t, err)
 			require.Len(t, few.Ends, 10)
 			require.Equal(t, exact.Rounds, few.Rounds)
 			require.Equal(t, exact.Messages, few.Messages)
-			require.InEpsilon(t, exact.Time, few.Time, c.off)
+			require.InEpsilon(t, exact.Time, few.Time, 0.01)
 			require.InEpsilon(t, exact.IntraBytes, few.IntraBytes, 1e-6)
 			require.InEpsilon(t, exact.InterBytes, few.InterBytes, 1e-6)
-			same, err := c.run(sim.Options{MaxRounds: exact.Rounds})
-			require.NoError(t, err)
-			require.Equal(t, exact, same, "as many as there are")
+			require.Equal(t, exact, run(exact.Rounds), "as many as there are")
 		})
 	}
 }

@@ -27,11 +27,13 @@ func (o odd) At(r sched.Rank, i int) sched.Step {
 	return s
 }
 
+// acrossNodes is an all-reduce on nodes of 8, by s across them.
+func acrossNodes(s sched.Schedule) sched.Schedule {
+	return hier.AllReduce(direct.ReduceScatter{N: 8}, s, direct.AllGather{N: 8})
+}
+
 // TestSymmetry has ranks that are alike stand for each other, and compares with a run of all.
 func TestSymmetry(t *testing.T) {
-	across := func(nodes int, s sched.Schedule) sched.Schedule {
-		return hier.AllReduce(direct.ReduceScatter{N: 8}, s, direct.AllGather{N: 8})
-	}
 	m := Presets["nvlink"]
 	m.NodeRanks = 8
 	weak := m
@@ -43,9 +45,9 @@ func TestSymmetry(t *testing.T) {
 		orbit int
 	}{
 		{"doubling", direct.RecursiveDoubling{N: 512}, m, 64},
-		{"log steps across 64 nodes", across(64, direct.RecursiveDoubling{N: 64}), m, 512},
-		{"ring across 65 nodes", across(65, ring.AllReduce{N: 65}), m, 520},
-		{"tree across 64 nodes", across(64, tree.AllReduce{N: 64}), m, 8},
+		{"log steps across 64 nodes", acrossNodes(direct.RecursiveDoubling{N: 64}), m, 512},
+		{"ring across 65 nodes", acrossNodes(ring.AllReduce{N: 65}), m, 520},
+		{"tree across 64 nodes", acrossNodes(tree.AllReduce{N: 64}), m, 8},
 		{"ring", ring.AllReduce{N: 520}, m, 65},
 		{"tree", tree.AllReduce{N: 512}, m, 1},
 		{"one rank unlike the others", odd{ring.AllReduce{N: 520}, 333}, m, 1},
@@ -97,9 +99,6 @@ func TestLikelySymmetry(t *testing.T) {
 	uneven.Nodes = []int{8, 8, 8, 8, 8, 8, 8, 7, 1}
 	weak.Weak, weak.WeakBy = []int{5}, 3
 	small.NodeRanks = 16
-	across := func(nodes int, s sched.Schedule) sched.Schedule {
-		return hier.AllReduce(direct.ReduceScatter{N: 8}, s, direct.AllGather{N: 8})
-	}
 	for _, tt := range []struct {
 		name  string
 		s     sched.Schedule
@@ -112,8 +111,8 @@ func TestLikelySymmetry(t *testing.T) {
 		{"direct", direct.AlltoAll{N: 64}, cards, 8},
 		{"direct of five nodes", direct.AlltoAll{N: 40}, cards, 5},
 		{"doubling", direct.RecursiveDoubling{N: 64}, cards, 8},
-		{"log steps across nodes", across(8, direct.RecursiveDoubling{N: 8}), cards, 8},
-		{"ring across nodes", across(9, ring.AllReduce{N: 9}), cards, 9},
+		{"log steps across nodes", acrossNodes(direct.RecursiveDoubling{N: 8}), cards, 8},
+		{"ring across nodes", acrossNodes(ring.AllReduce{N: 9}), cards, 9},
 		{"tree", tree.AllReduce{N: 64}, cards, 1},
 		{"few nodes", ring.AllReduce{N: 24}, cards, 1},
 		{"nodes that are few for their ranks", ring.AllReduce{N: 48}, small, 1},

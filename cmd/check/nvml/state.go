@@ -72,7 +72,8 @@ func (r Reasons) String() string {
 	for _, n := range []struct {
 		r    Reasons
 		name string
-	}{{HWSlowdown, "hardware slowdown"}, {SWThermal, "too hot"}, {HWThermal, "much too hot"}, {PowerBrake, "power brake"}} {
+	}{{HWSlowdown, "hardware slowdown"}, {SWThermal, "too hot"}, {HWThermal, "much too hot"},
+		{PowerBrake, "power brake"}} {
 		if r&n.r != 0 {
 			names = append(names, n.name)
 		}

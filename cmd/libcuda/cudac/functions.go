@@ -27,18 +27,9 @@ func (a *Args) dev(n int) cuda.Device { return cuda.Device(int32(a[n])) }
 func (a *Args) u(n int) uint32        { return uint32(a[n]) }
 
 var devices = map[string]function{
-	"cuDriverGetVersion": func(l *Library, a *Args) error {
-		v, err := l.d.DriverGetVersion()
-		return put(a[0], int32(v), err)
-	},
-	"cuDeviceGetCount": func(l *Library, a *Args) error {
-		n, err := l.d.DeviceGetCount()
-		return put(a[0], int32(n), err)
-	},
-	"cuDeviceGet": func(l *Library, a *Args) error {
-		d, err := l.d.DeviceGet(a.i(1))
-		return put(a[0], d, err)
-	},
+	"cuDriverGetVersion": func(l *Library, a *Args) error { return giveInt(l.d.DriverGetVersion()).to(a[0]) },
+	"cuDeviceGetCount":   func(l *Library, a *Args) error { return giveInt(l.d.DeviceGetCount()).to(a[0]) },
+	"cuDeviceGet":        func(l *Library, a *Args) error { return give(l.d.DeviceGet(a.i(1))).to(a[0]) },
 	"cuDeviceGetName": func(l *Library, a *Args) error {
 		if a[0] == 0 {
 			return cuda.ErrInvalidValue
@@ -59,17 +50,10 @@ var devices = map[string]function{
 		}
 		return err
 	},
-	"cuDeviceGetUuid_v2": func(l *Library, a *Args) error {
-		u, err := l.d.DeviceGetUuid(a.dev(1))
-		return put(a[0], u, err)
-	},
-	"cuDeviceTotalMem_v2": func(l *Library, a *Args) error {
-		n, err := l.d.DeviceTotalMem(a.dev(1))
-		return put(a[0], n, err)
-	},
+	"cuDeviceGetUuid_v2":  func(l *Library, a *Args) error { return give(l.d.DeviceGetUuid(a.dev(1))).to(a[0]) },
+	"cuDeviceTotalMem_v2": func(l *Library, a *Args) error { return give(l.d.DeviceTotalMem(a.dev(1))).to(a[0]) },
 	"cuDeviceGetAttribute": func(l *Library, a *Args) error {
-		v, err := l.d.DeviceGetAttribute(cuda.DeviceAttribute(a.i(1)), a.dev(2))
-		return put(a[0], int32(v), err)
+		return giveInt(l.d.DeviceGetAttribute(cuda.DeviceAttribute(a.i(1)), a.dev(2))).to(a[0])
 	},
 	"cuDeviceComputeCapability": func(l *Library, a *Args) error {
 		major, err := l.d.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, a.dev(2))
@@ -80,14 +64,27 @@ var devices = map[string]function{
 		return put(a[1], int32(minor), err)
 	},
 	"cuDeviceCanAccessPeer": func(l *Library, a *Args) error {
-		can, err := l.d.DeviceCanAccessPeer(a.dev(1), a.dev(2))
-		return put(a[0], truth(can), err)
+		return giveTruth(l.d.DeviceCanAccessPeer(a.dev(1), a.dev(2))).to(a[0])
 	},
 	"cuDeviceGetP2PAttribute": func(l *Library, a *Args) error {
-		v, err := l.d.DeviceGetP2PAttribute(cuda.P2PAttribute(a.i(1)), a.dev(2), a.dev(3))
-		return put(a[0], int32(v), err)
+		return giveInt(l.d.DeviceGetP2PAttribute(cuda.P2PAttribute(a.i(1)), a.dev(2), a.dev(3))).to(a[0])
 	},
 }
+
+// A result is what a call of the driver has given.
+type result[T any] struct {
+	v   T
+	err error
+}
+
+func give[T any](v T, err error) result[T] { return result[T]{v, err} }
+
+// giveInt and giveTruth are give for what is an int in C.
+func giveInt(v int, err error) result[int32]    { return result[int32]{int32(v), err} }
+func giveTruth(v bool, err error) result[int32] { return result[int32]{truth(v), err} }
+
+// to writes the result where an argument points.
+func (r result[T]) to(p uintptr) error { return put(p, r.v, r.err) }
 
 // truth is a bool as a C int.
 func truth(b bool) int32 {
@@ -124,8 +121,7 @@ const apiVersion = 3020
 
 var contexts = map[string]function{
 	"cuDevicePrimaryCtxRetain": func(l *Library, a *Args) error {
-		c, err := l.d.DevicePrimaryCtxRetain(a.dev(1))
-		return put(a[0], c, err)
+		return give(l.d.DevicePrimaryCtxRetain(a.dev(1))).to(a[0])
 	},
 	"cuDevicePrimaryCtxReset_v2": func(l *Library, a *Args) error {
 		d, ok := l.d.(resetter)
@@ -167,19 +163,10 @@ var contexts = map[string]function{
 		}
 		return l.d.CtxPushCurrent(cuda.Context(a[0]))
 	},
-	"cuCtxPopCurrent_v2": func(l *Library, a *Args) error {
-		c, err := l.d.CtxPopCurrent()
-		return put(a[0], c, err)
-	},
-	"cuCtxGetCurrent": func(l *Library, a *Args) error {
-		c, err := l.d.CtxGetCurrent()
-		return put(a[0], c, err)
-	},
-	"cuCtxSetCurrent": func(l *Library, a *Args) error { return l.d.CtxSetCurrent(cuda.Context(a[0])) },
-	"cuCtxGetDevice": func(l *Library, a *Args) error {
-		d, err := l.d.CtxGetDevice()
-		return put(a[0], d, err)
-	},
+	"cuCtxPopCurrent_v2": func(l *Library, a *Args) error { return give(l.d.CtxPopCurrent()).to(a[0]) },
+	"cuCtxGetCurrent":    func(l *Library, a *Args) error { return give(l.d.CtxGetCurrent()).to(a[0]) },
+	"cuCtxSetCurrent":    func(l *Library, a *Args) error { return l.d.CtxSetCurrent(cuda.Context(a[0])) },
+	"cuCtxGetDevice":     func(l *Library, a *Args) error { return give(l.d.CtxGetDevice()).to(a[0]) },
 	"cuCtxSetLimit": func(l *Library, a *Args) error {
 		d, ok := l.d.(limiter)
 		if !ok {
@@ -240,13 +227,9 @@ var allocations = map[string]function{
 		return put(a[1], n, err)
 	},
 	"cuMemHostAlloc": func(l *Library, a *Args) error {
-		p, err := l.d.MemHostAlloc(int(a[1]), cuda.HostAllocFlags(a[2]))
-		return put(a[0], p, err)
+		return give(l.d.MemHostAlloc(int(a[1]), cuda.HostAllocFlags(a[2]))).to(a[0])
 	},
-	"cuMemAllocHost_v2": func(l *Library, a *Args) error {
-		p, err := l.d.MemHostAlloc(int(a[1]), 0)
-		return put(a[0], p, err)
-	},
+	"cuMemAllocHost_v2": func(l *Library, a *Args) error { return give(l.d.MemHostAlloc(int(a[1]), 0)).to(a[0]) },
 	"cuMemHostGetFlags": func(l *Library, a *Args) error {
 		d, ok := l.d.(flagger)
 		if !ok {
@@ -261,8 +244,7 @@ var allocations = map[string]function{
 	},
 	"cuMemHostUnregister": func(l *Library, a *Args) error { return l.d.MemHostUnregister(a[0]) },
 	"cuMemHostGetDevicePointer_v2": func(l *Library, a *Args) error {
-		p, err := l.d.MemHostGetDevicePointer(a[1])
-		return put(a[0], p, err)
+		return give(l.d.MemHostGetDevicePointer(a[1])).to(a[0])
 	},
 	"cuPointerGetAttribute": func(l *Library, a *Args) error {
 		v, err := l.d.PointerGetAttribute(cuda.PointerAttribute(a.i(1)), a[2])
@@ -357,40 +339,30 @@ var virtual = map[string]function{
 		return l.d.MemSetAccess(a[0], int(a[1]), devices...)
 	},
 	"cuMemRetainAllocationHandle": func(l *Library, a *Args) error {
-		h, err := l.d.MemRetainAllocationHandle(a[1])
-		return put(a[0], h, err)
+		return give(l.d.MemRetainAllocationHandle(a[1])).to(a[0])
 	},
 	"cuMemExportToShareableHandle": func(l *Library, a *Args) error {
-		fd, err := l.d.MemExportToShareableHandle(cuda.MemHandle(a[1]))
-		return put(a[0], int32(fd), err)
+		return giveInt(l.d.MemExportToShareableHandle(cuda.MemHandle(a[1]))).to(a[0])
 	},
 	"cuMemGetHandleForAddressRange": func(l *Library, a *Args) error {
-		fd, err := l.d.MemGetHandleForAddressRange(a[1], int(a[2]))
-		return put(a[0], int32(fd), err)
+		return giveInt(l.d.MemGetHandleForAddressRange(a[1], int(a[2]))).to(a[0])
 	},
 	"cuMemImportFromShareableHandle": func(l *Library, a *Args) error {
-		h, err := l.d.MemImportFromShareableHandle(a.i(1))
-		return put(a[0], h, err)
+		return give(l.d.MemImportFromShareableHandle(a.i(1))).to(a[0])
 	},
 }
 
 // A handle, which C passes by value, comes as the address of a copy.
 var ipc = map[string]function{
-	"cuIpcGetMemHandle": func(l *Library, a *Args) error {
-		h, err := l.d.IpcGetMemHandle(a[1])
-		return put(a[0], h, err)
-	},
+	"cuIpcGetMemHandle": func(l *Library, a *Args) error { return give(l.d.IpcGetMemHandle(a[1])).to(a[0]) },
 	"cuIpcOpenMemHandle_v2": func(l *Library, a *Args) error {
-		p, err := l.d.IpcOpenMemHandle(*at[cuda.IPCHandle](a[1]))
-		return put(a[0], p, err)
+		return give(l.d.IpcOpenMemHandle(*at[cuda.IPCHandle](a[1]))).to(a[0])
 	},
 	"cuIpcCloseMemHandle": func(l *Library, a *Args) error { return l.d.IpcCloseMemHandle(a[0]) },
 	"cuIpcGetEventHandle": func(l *Library, a *Args) error {
-		h, err := l.d.IpcGetEventHandle(cuda.Event(a[1]))
-		return put(a[0], h, err)
+		return give(l.d.IpcGetEventHandle(cuda.Event(a[1]))).to(a[0])
 	},
 	"cuIpcOpenEventHandle": func(l *Library, a *Args) error {
-		e, err := l.d.IpcOpenEventHandle(*at[cuda.IPCHandle](a[1]))
-		return put(a[0], e, err)
+		return give(l.d.IpcOpenEventHandle(*at[cuda.IPCHandle](a[1]))).to(a[0])
 	},
 }

@@ -16,10 +16,7 @@ var graphs = map[string]function{
 		return put(a[0], g, err)
 	},
 	"cuGraphDestroy": func(l *Library, a *Args) error { return l.d.GraphDestroy(a.graph(0)) },
-	"cuGraphClone": func(l *Library, a *Args) error {
-		g, err := l.d.GraphClone(a.graph(1))
-		return put(a[0], g, err)
-	},
+	"cuGraphClone":   func(l *Library, a *Args) error { return give(l.d.GraphClone(a.graph(1))).to(a[0]) },
 	"cuGraphGetNodes": func(l *Library, a *Args) error {
 		nodes, err := l.d.GraphGetNodes(a.graph(0))
 		if err != nil {
@@ -31,12 +28,10 @@ var graphs = map[string]function{
 		return put(a[2], len(nodes), nil)
 	},
 	"cuGraphAddChildGraphNode": func(l *Library, a *Args) error {
-		n, err := l.d.GraphAddChildGraphNode(a.graph(1), list[cuda.GraphNode](a[2], a[3]), a.graph(4))
-		return put(a[0], n, err)
+		return give(l.d.GraphAddChildGraphNode(a.graph(1), list[cuda.GraphNode](a[2], a[3]), a.graph(4))).to(a[0])
 	},
 	"cuGraphConditionalHandleCreate": func(l *Library, a *Args) error {
-		v, err := l.d.GraphConditionalHandleCreate(a.graph(1), cuda.Context(a[2]), a.u(3), a.u(4))
-		return put(a[0], v, err)
+		return give(l.d.GraphConditionalHandleCreate(a.graph(1), cuda.Context(a[2]), a.u(3), a.u(4))).to(a[0])
 	},
 	"cuGraphAddNode_v2": func(l *Library, a *Args) error {
 		p := at[nodeParams](a[5])
@@ -50,8 +45,7 @@ var graphs = map[string]function{
 		return put(a[0], n, err)
 	},
 	"cuGraphAddEventRecordNode": func(l *Library, a *Args) error {
-		n, err := l.d.GraphAddEventRecordNode(a.graph(1), list[cuda.GraphNode](a[2], a[3]), cuda.Event(a[4]))
-		return put(a[0], n, err)
+		return give(l.d.GraphAddEventRecordNode(a.graph(1), list[cuda.GraphNode](a[2], a[3]), cuda.Event(a[4]))).to(a[0])
 	},
 	"cuGraphAddDependencies": func(l *Library, a *Args) error {
 		return l.d.GraphAddDependencies(a.graph(0), list[cuda.GraphNode](a[1], a[3]), list[cuda.GraphNode](a[2], a[3]))
@@ -60,8 +54,7 @@ var graphs = map[string]function{
 		return l.d.GraphRemoveDependencies(a.graph(0), list[cuda.GraphNode](a[1], a[3]), list[cuda.GraphNode](a[2], a[3]))
 	},
 	"cuGraphInstantiateWithFlags": func(l *Library, a *Args) error {
-		x, err := l.d.GraphInstantiate(a.graph(1), uint64(a[2]))
-		return put(a[0], x, err)
+		return give(l.d.GraphInstantiate(a.graph(1), uint64(a[2]))).to(a[0])
 	},
 	"cuGraphExecUpdate_v2": func(l *Library, a *Args) error {
 		u, err := l.d.GraphExecUpdate(cuda.GraphExec(a[0]), a.graph(1))

@@ -12,12 +12,10 @@ func (a *Args) stream(n int) cuda.Stream { return cuda.Stream(a[n]) }
 
 var streams = map[string]function{
 	"cuStreamCreateWithPriority": func(l *Library, a *Args) error {
-		s, err := l.d.StreamCreate(cuda.StreamFlags(a.u(1)), a.i(2))
-		return put(a[0], s, err)
+		return give(l.d.StreamCreate(cuda.StreamFlags(a.u(1)), a.i(2))).to(a[0])
 	},
 	"cuStreamCreate": func(l *Library, a *Args) error {
-		s, err := l.d.StreamCreate(cuda.StreamFlags(a.u(1)), 0)
-		return put(a[0], s, err)
+		return give(l.d.StreamCreate(cuda.StreamFlags(a.u(1)), 0)).to(a[0])
 	},
 	"cuStreamDestroy_v2":  func(l *Library, a *Args) error { return l.d.StreamDestroy(a.stream(0)) },
 	"cuStreamSynchronize": func(l *Library, a *Args) error { return l.d.StreamSynchronize(a.stream(0)) },
@@ -25,22 +23,12 @@ var streams = map[string]function{
 	"cuStreamWaitEvent": func(l *Library, a *Args) error {
 		return l.d.StreamWaitEvent(a.stream(0), cuda.Event(a[1]), a.u(2))
 	},
-	"cuStreamGetCtx": func(l *Library, a *Args) error {
-		c, err := l.d.StreamGetCtx(a.stream(0))
-		return put(a[1], c, err)
-	},
-	"cuStreamGetFlags": func(l *Library, a *Args) error {
-		f, err := l.d.StreamGetFlags(a.stream(0))
-		return put(a[1], f, err)
-	},
+	"cuStreamGetCtx":   func(l *Library, a *Args) error { return give(l.d.StreamGetCtx(a.stream(0))).to(a[1]) },
+	"cuStreamGetFlags": func(l *Library, a *Args) error { return give(l.d.StreamGetFlags(a.stream(0))).to(a[1]) },
 	"cuStreamGetPriority": func(l *Library, a *Args) error {
-		p, err := l.d.StreamGetPriority(a.stream(0))
-		return put(a[1], int32(p), err)
+		return giveInt(l.d.StreamGetPriority(a.stream(0))).to(a[1])
 	},
-	"cuStreamGetId": func(l *Library, a *Args) error {
-		id, err := l.d.StreamGetId(a.stream(0))
-		return put(a[1], id, err)
-	},
+	"cuStreamGetId": func(l *Library, a *Args) error { return give(l.d.StreamGetId(a.stream(0))).to(a[1]) },
 	"cuLaunchHostFunc": func(l *Library, a *Args) error {
 		return l.d.LaunchHostFunc(a.stream(0), l.callback(a[1], a[2]))
 	},
@@ -67,12 +55,10 @@ var captures = map[string]function{
 			cuda.CaptureMode(a.u(5)))
 	},
 	"cuStreamEndCapture": func(l *Library, a *Args) error {
-		g, err := l.d.StreamEndCapture(a.stream(0))
-		return put(a[1], g, err)
+		return give(l.d.StreamEndCapture(a.stream(0))).to(a[1])
 	},
 	"cuStreamIsCapturing": func(l *Library, a *Args) error {
-		s, err := l.d.StreamIsCapturing(a.stream(0))
-		return put(a[1], s, err)
+		return give(l.d.StreamIsCapturing(a.stream(0))).to(a[1])
 	},
 	"cuStreamGetCaptureInfo_v2": func(l *Library, a *Args) error {
 		info, err := l.d.StreamGetCaptureInfo(a.stream(0))
@@ -86,15 +72,13 @@ var captures = map[string]function{
 		return l.d.StreamUpdateCaptureDependencies(a.stream(0), list[cuda.GraphNode](a[1], a[2]), a.u(3))
 	},
 	"cuThreadExchangeStreamCaptureMode": func(l *Library, a *Args) error {
-		before, err := l.d.ThreadExchangeStreamCaptureMode(*at[cuda.CaptureMode](a[0]))
-		return put(a[0], before, err)
+		return give(l.d.ThreadExchangeStreamCaptureMode(*at[cuda.CaptureMode](a[0]))).to(a[0])
 	},
 }
 
 var events = map[string]function{
 	"cuEventCreate": func(l *Library, a *Args) error {
-		e, err := l.d.EventCreate(cuda.EventFlags(a.u(1)))
-		return put(a[0], e, err)
+		return give(l.d.EventCreate(cuda.EventFlags(a.u(1)))).to(a[0])
 	},
 	"cuEventDestroy_v2": func(l *Library, a *Args) error { return l.d.EventDestroy(cuda.Event(a[0])) },
 	"cuEventRecord":     func(l *Library, a *Args) error { return l.d.EventRecord(cuda.Event(a[0]), a.stream(1)) },
@@ -104,8 +88,7 @@ var events = map[string]function{
 	"cuEventQuery":       func(l *Library, a *Args) error { return notReady(l.d.EventQuery(cuda.Event(a[0]))) },
 	"cuEventSynchronize": func(l *Library, a *Args) error { return l.d.EventSynchronize(cuda.Event(a[0])) },
 	"cuEventElapsedTime": func(l *Library, a *Args) error {
-		ms, err := l.d.EventElapsedTime(cuda.Event(a[1]), cuda.Event(a[2]))
-		return put(a[0], ms, err)
+		return give(l.d.EventElapsedTime(cuda.Event(a[1]), cuda.Event(a[2]))).to(a[0])
 	},
 }
 
@@ -266,8 +249,7 @@ var modules = map[string]function{
 		return put(a[1], n, err)
 	},
 	"cuFuncGetAttribute": func(l *Library, a *Args) error {
-		v, err := l.d.FuncGetAttribute(cuda.FunctionAttribute(a.i(1)), cuda.Function(a[2]))
-		return put(a[0], int32(v), err)
+		return giveInt(l.d.FuncGetAttribute(cuda.FunctionAttribute(a.i(1)), cuda.Function(a[2]))).to(a[0])
 	},
 	"cuFuncSetAttribute": func(l *Library, a *Args) error {
 		return l.d.FuncSetAttribute(cuda.Function(a[0]), cuda.FunctionAttribute(a.i(1)), a.i(2))
@@ -280,8 +262,7 @@ var modules = map[string]function{
 		return put(a[3], size, err)
 	},
 	"cuOccupancyMaxActiveBlocksPerMultiprocessor": func(l *Library, a *Args) error {
-		n, err := l.d.OccupancyMaxActiveBlocksPerMultiprocessor(cuda.Function(a[1]), a.i(2), int(a[3]))
-		return put(a[0], int32(n), err)
+		return giveInt(l.d.OccupancyMaxActiveBlocksPerMultiprocessor(cuda.Function(a[1]), a.i(2), int(a[3]))).to(a[0])
 	},
 	"cuLaunchKernel": func(l *Library, a *Args) error {
 		f, err := l.functionOf(a[0])

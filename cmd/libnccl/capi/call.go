@@ -60,7 +60,7 @@ func (l *Library) Do(handle, comm uintptr, call *Call) error {
 
 // addTo puts a call in a thread's group.
 func (l *Library) addTo(handle, comm uintptr, call *Call) error {
-	g, err := l.groups.get(handle)
+	g, err := l.groups.Get(handle)
 	if err != nil {
 		return err
 	}

@@ -30,10 +30,10 @@ type Library struct {
 	file   func() string // path of the library, for the log
 	chosen func() int    // see New
 	env    env
-	comms  table[*comm]
-	groups table[*group]
+	comms  Table[*comm]
+	groups Table[*group]
 
-	windows table[*window]
+	windows Table[*window]
 	numbers atomic.Pointer[map[uintptr]uintptr] // of windows that are addresses of records; written with mu
 	exiting atomic.Bool                         // the process ends
 	closing sync.WaitGroup                      // communicators that were ended and are being closed
@@ -62,9 +62,9 @@ func New(getenv func(string) string, file func() string, chosen func() int) *Lib
 		file:    file,
 		chosen:  chosen,
 		env:     env{getenv},
-		comms:   table[*comm]{what: "communicator"},
-		groups:  table[*group]{what: "group"},
-		windows: table[*window]{what: "window"},
+		comms:   Table[*comm]{What: "communicator"},
+		groups:  Table[*group]{What: "group"},
+		windows: Table[*window]{What: "window"},
 		memory:  map[uintptr]allocation{},
 		fixed:   map[string]string{},
 		ignored: map[string]string{},

@@ -419,11 +419,11 @@ func TestGPUsThatDisagree(t *testing.T) {
 			d, err := l.device(rank)
 			require.NoError(t, err)
 			require.NoError(t, d.Synchronize(0), "which knows nothing of it")
-			ring, err := l.comms.get(c)
+			ring, err := l.comms.Get(c)
 			require.NoError(t, err)
 			require.Eventually(t, func() bool { return ring.opened().Failure() != nil }, tier.Patience, time.Millisecond)
 			require.ErrorIs(t, end(l, c), ringo.ErrMismatch)
-			if _, err = l.comms.get(c); err == nil {
+			if _, err = l.comms.Get(c); err == nil {
 				require.NoError(t, l.Destroy(c), "it was said")
 			}
 		}

@@ -148,7 +148,7 @@ func (c *comm) whyUnusable() error {
 
 // ready is a communicator that takes calls.
 func (l *Library) ready(handle uintptr) (*comm, *ringo.Comm, error) {
-	c, err := l.comms.get(handle)
+	c, err := l.comms.Get(handle)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,7 +161,7 @@ func (l *Library) ready(handle uintptr) (*comm, *ringo.Comm, error) {
 
 // known is a communicator that has been opened and not yet destroyed.
 func (l *Library) known(handle uintptr) (*comm, *ringo.Comm, error) {
-	c, err := l.comms.get(handle)
+	c, err := l.comms.Get(handle)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +192,7 @@ func (l *Library) UserRank(handle uintptr) (int, error) {
 
 // Device is the number of the rank's GPU, 0 on host memory.
 func (l *Library) Device(handle uintptr) (int, error) {
-	c, err := l.comms.get(handle)
+	c, err := l.comms.Get(handle)
 	if err != nil || c.device == nil {
 		return 0, err
 	}
@@ -201,7 +201,7 @@ func (l *Library) Device(handle uintptr) (int, error) {
 
 // AsyncError returns a communicator's state: Success, InProgress, or the number of its failure, and the failure.
 func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
-	c, err := l.comms.get(handle)
+	c, err := l.comms.Get(handle)
 	if err != nil {
 		return ResultOf(err), nil, err
 	}

@@ -59,6 +59,6 @@ func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool,
 	lease := l.lease(&cfg, "")
 	c := newComm(parent.device, blocking, cfg)
 	c.lease = lease
-	c.handle = l.comms.add(c)
+	c.handle = l.comms.Add(c)
 	return l.opened(c, l.job(group, job{parent, c, func() (*ringo.Comm, error) { return open(c.opening, c, cfg) }}))
 }

@@ -96,7 +96,7 @@ func (l *Library) end(handle uintptr, reason error) error {
 	if handle == 0 {
 		return nil
 	}
-	c, err := l.comms.take(handle)
+	c, err := l.comms.Take(handle)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (g *group) throwAway(why error) {
 var groups = sync.Pool{New: func() any { return new(group) }}
 
 // GroupStart opens a group for a thread that has none. The caller counts the groups within.
-func (l *Library) GroupStart() uintptr { return l.groups.add(groups.Get().(*group)) }
+func (l *Library) GroupStart() uintptr { return l.groups.Add(groups.Get().(*group)) }
 
 // GroupEnd carries out the thread's group; handle is 0 if the thread has none, which is an error. left is the
 // handle of the thread's group from now on.
@@ -120,11 +120,11 @@ func (l *Library) failedIn(g *group, err error) {
 
 // Unended is an error, once, if calls of a communicator that is to be destroyed wait in the thread's group for its end.
 func (l *Library) Unended(handle, comm uintptr) error {
-	g, err := l.groups.get(handle)
+	g, err := l.groups.Get(handle)
 	if err != nil {
 		return nil
 	}
-	if c, err := l.comms.get(comm); err != nil || !slices.Contains(g.comms, c) {
+	if c, err := l.comms.Get(comm); err != nil || !slices.Contains(g.comms, c) {
 		return nil
 	}
 	err = g.unended()
@@ -155,7 +155,7 @@ func (l *Library) leave(handle uintptr) (*group, error) {
 	if handle == 0 {
 		return nil, fmt.Errorf("%w: ncclGroupEnd without ncclGroupStart", errUsage)
 	}
-	return l.groups.take(handle)
+	return l.groups.Take(handle)
 }
 
 // with notes that a communicator has something in the group.
@@ -278,7 +278,7 @@ func (l *Library) job(handle uintptr, j job) error {
 	var g *group
 	if handle != 0 {
 		var err error
-		if g, err = l.groups.get(handle); err != nil {
+		if g, err = l.groups.Get(handle); err != nil {
 			return err
 		}
 	}
@@ -306,7 +306,7 @@ func (l *Library) Fail(handle uintptr, err error) {
 	if handle == 0 || err == nil || err == errInProgress {
 		return
 	}
-	if g, missing := l.groups.get(handle); missing == nil {
+	if g, missing := l.groups.Get(handle); missing == nil {
 		_ = g.fail(err)
 	}
 }

@@ -49,7 +49,7 @@ func alone(t *testing.T, l *Library) uintptr {
 	require.NoError(t, err)
 	h, err := l.InitRank(0, 1, 0, []bootstrap.ID{id}, inBackground)
 	require.ErrorIs(t, err, errInProgress)
-	c, err := l.comms.get(h)
+	c, err := l.comms.Get(h)
 	require.NoError(t, err)
 	settled(t, c)
 	require.NotNil(t, c.opened())
@@ -100,7 +100,7 @@ func TestGroupThatIsThrownAway(t *testing.T) {
 func TestPanics(t *testing.T) {
 	l := onHost()
 	parent := alone(t, l)
-	c, err := l.comms.get(parent)
+	c, err := l.comms.Get(parent)
 	require.NoError(t, err)
 	g := l.GroupStart()
 	require.NoError(t, l.job(g, job{c, nil, func() (*ringo.Comm, error) { panic("whoops") }}))
@@ -119,7 +119,7 @@ func TestPanics(t *testing.T) {
 	within(t, func() { require.NoError(t, l.Destroy(child)) })
 
 	single := alone(t, l)
-	s, err := l.comms.get(single)
+	s, err := l.comms.Get(single)
 	require.NoError(t, err)
 	require.ErrorIs(t, l.job(0, job{s, nil, func() (*ringo.Comm, error) { panic("alone") }}), errInProgress)
 	settled(t, s)
@@ -127,7 +127,7 @@ func TestPanics(t *testing.T) {
 	require.NoError(t, l.Destroy(single))
 
 	g = l.GroupStart()
-	inside, err := l.groups.get(g)
+	inside, err := l.groups.Get(g)
 	require.NoError(t, err)
 	inside.comms = []*comm{nil}
 	left, err = l.GroupEnd(g)

@@ -263,18 +263,6 @@ func TestResultsOfHost(t *testing.T) {
 	assert.Equal(t, host.Failed, host.ResultOf(ringo.ErrPeer))
 }
 
-func TestTableOfHost(t *testing.T) {
-	var table host.Table[string]
-	h := table.Add("x")
-	require.NotZero(t, h)
-	v, err := table.Remove(h)
-	require.NoError(t, err)
-	require.Equal(t, "x", v)
-	_, err = table.Get(h)
-	require.ErrorIs(t, err, ringo.ErrInvalid)
-	require.NotEqual(t, h, table.Add("y"))
-}
-
 func TestWaitFor(t *testing.T) {
 	_, m := mails(t, 2)
 	got := make([]byte, 3)

@@ -143,7 +143,7 @@ func TestFailureIsSaid(t *testing.T) {
 func TestBackgroundFailureIsSaid(t *testing.T) {
 	l := onHost()
 	h := alone(t, l)
-	c, err := l.comms.get(h)
+	c, err := l.comms.Get(h)
 	require.NoError(t, err)
 	why := errors.New("why")
 	require.ErrorIs(t, l.job(0, job{c, nil, func() (*ringo.Comm, error) { return nil, why }}), errInProgress)
@@ -159,7 +159,7 @@ func TestSettingsOfNow(t *testing.T) {
 	timeout := func(want string) {
 		t.Helper()
 		comms := initAll(t, l, 1)
-		c, err := l.comms.get(comms[0])
+		c, err := l.comms.Get(comms[0])
 		require.NoError(t, err)
 		require.Equal(t, want, c.config.Timeout.String())
 		require.NoError(t, l.Destroy(comms[0]))

@@ -185,7 +185,7 @@ func (l *Library) Register(handle, at uintptr) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	return l.windows.add(&window{comm: c, at: at, number: -1}), nil
+	return l.windows.Add(&window{comm: c, at: at, number: -1}), nil
 }
 
 // WindowRegister makes a window of all ranks' memory. All ranks call it together, with the same number of
@@ -313,7 +313,7 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 // memory ends with the first WindowRegister after all ranks have deregistered the window, or with the
 // communicator.
 func (l *Library) Deregister(handle, window uintptr) error {
-	c, err := l.comms.get(handle)
+	c, err := l.comms.Get(handle)
 	if err != nil || window == 0 { // 0 is the handle of a registration of nothing
 		return err
 	}
@@ -345,7 +345,7 @@ func (l *Library) WindowAt(handle, window uintptr) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	if c, err := l.comms.get(handle); err != nil || w.comm != c {
+	if c, err := l.comms.Get(handle); err != nil || w.comm != c {
 		return 0, fmt.Errorf("%w: the window is another communicator's", ringo.ErrInvalid)
 	}
 	return w.at, nil

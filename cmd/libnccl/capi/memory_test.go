@@ -79,12 +79,12 @@ func TestFreedWhileClosing(t *testing.T) {
 	}
 	_, err := l.GroupEnd(g)
 	require.NoError(t, err)
-	first, err := l.comms.get(comms[0])
+	first, err := l.comms.Get(comms[0])
 	require.NoError(t, err)
 	require.NoError(t, first.begin()) // something of it goes on
 	ended := make(chan error)
 	go func() { ended <- l.Destroy(comms[0]) }()
-	require.Eventually(t, func() bool { _, err := l.comms.get(comms[0]); return err != nil }, time.Minute,
+	require.Eventually(t, func() bool { _, err := l.comms.Get(comms[0]); return err != nil }, time.Minute,
 		time.Millisecond)
 	require.Eventually(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.ending) == 1 }, time.Minute,
 		time.Millisecond)

@@ -61,14 +61,14 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	c := newComm(d, blocking, cfg)
 	c.lease = lease
 	c.meeting = at(id)
-	c.handle = l.comms.add(c)
+	c.handle = l.comms.Add(c)
 	return l.opened(c, l.job(group, job{c, c, func() (*ringo.Comm, error) { return l.join(c.opening, cfg) }}))
 }
 
 // opened is the handle of a communicator that is open or being opened. After an error the handle ends and opened is 0.
 func (l *Library) opened(c *comm, err error) (uintptr, error) {
 	if err != nil && err != errInProgress {
-		_, _ = l.comms.take(c.handle)
+		_, _ = l.comms.Take(c.handle)
 		c.lease.End()
 		return 0, err
 	}
@@ -193,7 +193,7 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 		own := l.lease(&mine, "")
 		c := newComm(r.Device(), true, mine)
 		c.lease, c.cards, c.meeting = own, cards, meet
-		c.handle = l.comms.add(c)
+		c.handle = l.comms.Add(c)
 		c.take(r, nil)
 		handles[i] = c.handle
 	}

@@ -121,7 +121,7 @@ func (w *window) layOut(r *ringo.Comm) error {
 
 // addWindow gives a window its handle: the address of its record on a GPU, and a number else.
 func (l *Library) addWindow(w *window) uintptr {
-	number := l.windows.add(w)
+	number := l.windows.Add(w)
 	if w.comm.device == nil {
 		return number
 	}
@@ -155,11 +155,11 @@ func (l *Library) numberOf(handle uintptr) uintptr {
 }
 
 // window is the window of a handle.
-func (l *Library) window(handle uintptr) (*window, error) { return l.windows.get(l.numberOf(handle)) }
+func (l *Library) window(handle uintptr) (*window, error) { return l.windows.Get(l.numberOf(handle)) }
 
 // takeWindow is window, and the end of the handle.
 func (l *Library) takeWindow(handle uintptr) (*window, error) {
-	w, err := l.windows.take(l.numberOf(handle))
+	w, err := l.windows.Take(l.numberOf(handle))
 	l.changeNumbers(func(numbers map[uintptr]uintptr) { delete(numbers, handle) })
 	return w, err
 }
@@ -168,7 +168,7 @@ func (l *Library) takeWindow(handle uintptr) (*window, error) {
 func (l *Library) dropWindows(c *comm) {
 	l.changeNumbers(func(numbers map[uintptr]uintptr) {
 		maps.DeleteFunc(numbers, func(_, number uintptr) bool {
-			w, err := l.windows.get(number)
+			w, err := l.windows.Get(number)
 			return err != nil || w.comm == c
 		})
 	})

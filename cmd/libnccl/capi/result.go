@@ -121,7 +121,7 @@ func (l *Library) failed(c *comm, err error) {
 // LastError is the sentence of a communicator's failure, or else of the library's most recent
 // error; "" if there was none.
 func (l *Library) LastError(handle uintptr) string {
-	if c, err := l.comms.get(handle); err == nil {
+	if c, err := l.comms.Get(handle); err == nil {
 		if _, err := c.asyncError(); err != nil {
 			return err.Error()
 		}

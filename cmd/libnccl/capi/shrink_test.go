@@ -20,7 +20,7 @@ func TestShrinkOnAnotherHost(t *testing.T) {
 	comms := initAll(t, l, 3)
 	elsewhere, err := bootstrap.IDFor("192.0.2.1:4000", "secret") // an address for documentation, nobody's
 	require.NoError(t, err)
-	c, err := l.comms.get(comms[1])
+	c, err := l.comms.Get(comms[1])
 	require.NoError(t, err)
 	c.meetAgain(at(elsewhere))
 	_, err = l.Shrink(0, comms[1], []int{0}, nil, shrinkAbort)
@@ -37,7 +37,7 @@ func TestShrinkWithTheDead(t *testing.T) {
 	comms := initAll(t, l, 4)
 	here, err := bootstrap.IDFor("127.0.0.1:1", "secret") // without it they would have nowhere to meet
 	require.NoError(t, err)
-	c, err := l.comms.get(comms[0])
+	c, err := l.comms.Get(comms[0])
 	require.NoError(t, err)
 	c.meetAgain(at(here))
 	require.NoError(t, l.Destroy(comms[2]))

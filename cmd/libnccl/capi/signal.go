@@ -117,7 +117,7 @@ func (l *Library) WaitSignal(group, handle uintptr, list []Arrival, stream uintp
 func (l *Library) aside(handle uintptr, c *comm, s sided) error {
 	switch {
 	case handle != 0:
-		g, err := l.groups.get(handle)
+		g, err := l.groups.Get(handle)
 		if err != nil {
 			return err
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A table gives handles to values. A handle looks like a pointer, is never 0, and is never
-// given again, so that the use of an ended handle is found. The zero table is empty. Every call of
-// NCCL looks up a handle, from threads for several GPUs at once, so get takes no lock and writes nothing.
-type table[T any] struct {
-	what  string // for errors
+// A Table gives handles to values. A handle looks like a pointer, is never 0, and is never
+// given again, so that the use of an ended handle is found. The zero Table is empty. Every call of
+// NCCL looks up a handle, from threads for several GPUs at once, so Get takes no lock and writes nothing.
+type Table[T any] struct {
+	What  string // for errors
 	mu    sync.Mutex
 	last  uintptr                                    // guarded by mu; the number of the last handle
 	used  int                                        // guarded by mu; slots
@@ -31,8 +31,8 @@ const (
 	handleStep  = 16
 )
 
-// add gives a value its handle.
-func (t *table[T]) add(v T) uintptr {
+// Add gives a value its handle.
+func (t *Table[T]) Add(v T) uintptr {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.slots.Load(); s == nil || 2*t.used >= len(*s) {
@@ -47,7 +47,7 @@ func (t *table[T]) add(v T) uintptr {
 }
 
 // grow doubles the slots. No two numbers that had different slots share one afterwards. mu is held.
-func (t *table[T]) grow(old *[]atomic.Pointer[entry[T]]) {
+func (t *Table[T]) grow(old *[]atomic.Pointer[entry[T]]) {
 	n := 16
 	if old != nil {
 		n = 2 * len(*old)
@@ -64,7 +64,7 @@ func (t *table[T]) grow(old *[]atomic.Pointer[entry[T]]) {
 }
 
 // slot is the slot and the entry of a handle, nil if there is none.
-func (t *table[T]) slot(h uintptr) (*atomic.Pointer[entry[T]], *entry[T]) {
+func (t *Table[T]) slot(h uintptr) (*atomic.Pointer[entry[T]], *entry[T]) {
 	s := t.slots.Load()
 	if s == nil || h < firstHandle || h%handleStep != 0 {
 		return nil, nil
@@ -77,16 +77,16 @@ func (t *table[T]) slot(h uintptr) (*atomic.Pointer[entry[T]], *entry[T]) {
 	return nil, nil
 }
 
-// get is the value of a handle.
-func (t *table[T]) get(h uintptr) (v T, err error) {
+// Get is the value of a handle.
+func (t *Table[T]) Get(h uintptr) (v T, err error) {
 	if _, e := t.slot(h); e != nil {
 		return e.v, nil
 	}
 	return v, t.unknown(h)
 }
 
-// take is get, and the end of the handle.
-func (t *table[T]) take(h uintptr) (v T, err error) {
+// Take is Get, and the end of the handle.
+func (t *Table[T]) Take(h uintptr) (v T, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at, e := t.slot(h)
@@ -99,7 +99,7 @@ func (t *table[T]) take(h uintptr) (v T, err error) {
 }
 
 // drop ends the handles of some values.
-func (t *table[T]) drop(which func(T) bool) {
+func (t *Table[T]) drop(which func(T) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.count() {
@@ -110,15 +110,15 @@ func (t *table[T]) drop(which func(T) bool) {
 	}
 }
 
-func (t *table[T]) unknown(h uintptr) error {
+func (t *Table[T]) unknown(h uintptr) error {
 	if h == 0 {
-		return fmt.Errorf("%w: the %s is null", ringo.ErrInvalid, t.what)
+		return fmt.Errorf("%w: the %s is null", ringo.ErrInvalid, t.What)
 	}
-	return fmt.Errorf("%w: %#x is no %s: it was destroyed, or never made", ringo.ErrInvalid, h, t.what)
+	return fmt.Errorf("%w: %#x is no %s: it was destroyed, or never made", ringo.ErrInvalid, h, t.What)
 }
 
 // all are the values of all handles.
-func (t *table[T]) all() (list []T) {
+func (t *Table[T]) all() (list []T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.count() {
@@ -130,7 +130,7 @@ func (t *table[T]) all() (list []T) {
 }
 
 // count is how many slots there are. mu is held.
-func (t *table[T]) count() int {
+func (t *Table[T]) count() int {
 	if s := t.slots.Load(); s != nil {
 		return len(*s)
 	}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo"
@@ -50,45 +49,6 @@ func ResultOf(err error) Result {
 type Pending interface {
 	Done() <-chan struct{}
 	Wait() error
-}
-
-// A Table gives handles to values. A handle is never 0, and never given again. The zero Table is empty.
-type Table[T any] struct {
-	mu   sync.RWMutex
-	last uintptr
-	m    map[uintptr]T
-}
-
-// Add gives a value its handle.
-func (t *Table[T]) Add(v T) uintptr {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.m == nil {
-		t.m = map[uintptr]T{}
-	}
-	t.last++
-	t.m[t.last] = v
-	return t.last
-}
-
-// Get is the value of a handle.
-func (t *Table[T]) Get(h uintptr) (v T, err error) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	v, ok := t.m[h]
-	if !ok {
-		return v, fmt.Errorf("%w: no handle that is in use: %d", ringo.ErrInvalid, h)
-	}
-	return v, nil
-}
-
-// Remove ends a handle.
-func (t *Table[T]) Remove(h uintptr) (v T, err error) {
-	v, err = t.Get(h)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.m, h)
-	return v, err
 }
 
 // Config is the configuration of a rank. timeout bounds the meeting and the waits; 0 is the default of each. Who gives

@@ -28,39 +28,16 @@ func (j *Job) outdated() map[int]bool {
 	if j.Own { // its reader compares times
 		return old
 	}
-	drop := func(r int, format string, args ...any) {
-		old[r] = true
-		k := &j.Ranks[r]
-		k.Source, k.Calls, k.Made = "", nil, nil
-		if len(old) <= 4 {
-			j.Notes = append(j.Notes, fmt.Sprintf("the file of rank %d ", r)+fmt.Sprintf(format, args...)+
-				": give the newest one")
+	for _, find := range []func() map[int]string{j.attempts, j.folders, j.worlds, j.builds, j.behind, j.early} {
+		why := find()
+		for _, r := range slices.Sorted(maps.Keys(why)) {
+			old[r] = true
+			k := &j.Ranks[r]
+			k.Source, k.Calls, k.Made = "", nil, nil
+			if len(old) <= 4 {
+				j.Notes = append(j.Notes, fmt.Sprintf("the file of rank %d %s: give the newest one", r, why[r]))
+			}
 		}
-	}
-	attempts := j.attempts()
-	for _, r := range slices.Sorted(maps.Keys(attempts)) {
-		drop(r, "is of another run, or an earlier attempt: its calls are %v before those of others",
-			history.Spell(attempts[r]))
-	}
-	folders := j.folders()
-	for _, r := range slices.Sorted(maps.Keys(folders)) {
-		drop(r, "is of an earlier attempt: it lies in attempt_%d, and its calls are before those of attempt_%d",
-			folders[r][0], folders[r][1])
-	}
-	worlds := j.worlds()
-	for _, r := range slices.Sorted(maps.Keys(worlds)) {
-		drop(r, "is of another run, or an earlier attempt, of %d ranks", worlds[r])
-	}
-	for _, r := range j.builds() {
-		drop(r, "is of another run: it was written by %s", j.Ranks[r].Build)
-	}
-	behind := j.behind()
-	for _, r := range slices.Sorted(maps.Keys(behind)) {
-		drop(r, "is older than that of others, which have ended %s since", behind[r].name())
-	}
-	early := j.early()
-	for _, r := range slices.Sorted(maps.Keys(early)) {
-		drop(r, "was written %v before the others began to wait", history.Spell(early[r]))
 	}
 	return old
 }
@@ -163,9 +140,9 @@ func (j *Job) lag(r int, moments map[sight]moment) (l lag, ok bool) {
 	return l, true
 }
 
-// attempts finds ranks whose calls were made long before the same calls of the newest attempt, and how long. Of two
-// ranks that wait in one call the clocks may differ more.
-func (j *Job) attempts() map[int]time.Duration {
+// attempts finds ranks whose calls were made long before the same calls of the newest attempt, and says how long. Of
+// two ranks that wait in one call the clocks may differ more.
+func (j *Job) attempts() map[int]string {
 	var all []lag
 	moments := j.moments()
 	for r := range j.Ranks {
@@ -174,7 +151,7 @@ func (j *Job) attempts() map[int]time.Duration {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b lag) int { return cmp.Compare(a.before, b.before) })
-	old, open := map[int]time.Duration{}, map[spot]bool{}
+	old, open := map[int]string{}, map[spot]bool{}
 	last := time.Duration(0) // of the newest attempt
 	for i, l := range all {
 		together := false
@@ -182,7 +159,8 @@ func (j *Job) attempts() map[int]time.Duration {
 			together = together || open[at] && l.before < apart
 		}
 		if i > 0 && !together && l.before-last > l.slack {
-			old[l.rank] = l.before
+			old[l.rank] = fmt.Sprintf("is of another run, or an earlier attempt: its calls are %v before those of others",
+				history.Spell(l.before))
 			continue
 		}
 		last = l.before
@@ -207,8 +185,8 @@ func AttemptOf(file string) int {
 }
 
 // folders finds ranks whose files lie in the folder of another attempt than the newest call, and have no call as new as
-// the oldest there: both numbers. The name alone proves nothing, as agents of torchrun count attempts each for itself.
-func (j *Job) folders() map[int][2]int {
+// the oldest there. The name alone proves nothing, as agents of torchrun count attempts each for itself.
+func (j *Job) folders() map[int]string {
 	numbers := make([]int, len(j.Ranks))
 	newest, first, last := -1, time.Time{}, time.Time{}
 	for r := range j.Ranks {
@@ -226,17 +204,18 @@ func (j *Job) folders() map[int][2]int {
 			}
 		}
 	}
-	old := map[int][2]int{}
+	old := map[int]string{}
 	for r, n := range numbers {
 		if n >= 0 && n != newest && j.Ranks[r].newest().Before(first) {
-			old[r] = [2]int{n, newest}
+			old[r] = fmt.Sprintf("is of an earlier attempt: it lies in attempt_%d, and its calls are before those of attempt_%d",
+				n, newest)
 		}
 	}
 	return old
 }
 
-// worlds finds ranks whose default group has other ranks than that of the newest calls, and how many.
-func (j *Job) worlds() map[int]int {
+// worlds finds ranks whose default group has other ranks than that of the newest calls, and says how many.
+func (j *Job) worlds() map[int]string {
 	of, newest, at := map[int]int{}, -1, time.Time{}
 	for r := range j.Ranks {
 		for _, g := range j.Ranks[r].Made {
@@ -249,18 +228,18 @@ func (j *Job) worlds() map[int]int {
 			}
 		}
 	}
-	old := map[int]int{}
+	old := map[int]string{}
 	for r, g := range of {
 		if g != newest {
-			old[r] = len(j.Groups[g].Ranks)
+			old[r] = fmt.Sprintf("is of another run, or an earlier attempt, of %d ranks", len(j.Groups[g].Ranks))
 		}
 	}
 	return old
 }
 
 // builds finds ranks whose files other versions have written than those of most: no job mixes them.
-func (j *Job) builds() (old []int) {
-	ranks, usual := map[string]int{}, ""
+func (j *Job) builds() map[int]string {
+	old, ranks, usual := map[int]string{}, map[string]int{}, ""
 	for r := range j.Ranks {
 		if b := j.Ranks[r].Build; b != "" {
 			if ranks[b]++; ranks[b] > ranks[usual] {
@@ -270,7 +249,7 @@ func (j *Job) builds() (old []int) {
 	}
 	for r := range j.Ranks {
 		if b := j.Ranks[r].Build; b != "" && b != usual && ranks[b] < ranks[usual] {
-			old = append(old, r)
+			old[r] = "is of another run: it was written by " + b
 		}
 	}
 	return old
@@ -282,7 +261,7 @@ var binding = []string{"allreduce", "allreducecoalesced", "allreducebarrier", "b
 // behind finds ranks whose files lack a collective that another rank's file shows as ended: they have called it since.
 // The ring of a file forgets the oldest calls first. A rank that waits in a longer call than the others' may have given
 // them what they took for it in several calls: it lacks a call only if they have moved more than its calls can give.
-func (j *Job) behind() map[int]*Call {
+func (j *Job) behind() map[int]string {
 	furthest, by := map[int]*Call{}, map[int]int{} // by group
 	for r := range j.Ranks {
 		for i := range j.Ranks[r].Calls {
@@ -292,7 +271,7 @@ func (j *Job) behind() map[int]*Call {
 			}
 		}
 	}
-	old := map[int]*Call{}
+	old := map[int]string{}
 	for r := range j.Ranks {
 		last, waits := map[int]int64{}, false
 		for i := range j.Ranks[r].Calls {
@@ -304,7 +283,7 @@ func (j *Job) behind() map[int]*Call {
 		for g, n := range last {
 			if f := furthest[g]; f != nil && n < f.Number && slices.Contains(j.Groups[g].Ranks, r) &&
 				(!waits || j.starves(r, by[g], g)) {
-				old[r] = f
+				old[r] = fmt.Sprintf("is older than that of others, which have ended %s since", f.name())
 			}
 		}
 	}
@@ -351,9 +330,9 @@ func (c *Call) moves() int64 {
 	return n
 }
 
-// early finds ranks whose files have times of before most others began to wait, and how long before. Times of most
+// early finds ranks whose files have times of before most others began to wait, and says how long before. Times of most
 // files that are before the newest call in them are none.
-func (j *Job) early() map[int]time.Duration {
+func (j *Job) early() map[int]string {
 	var since []time.Time
 	files, lost := 0, 0
 	for r := range j.Ranks {
@@ -367,7 +346,7 @@ func (j *Job) early() map[int]time.Duration {
 			}
 		}
 	}
-	old := map[int]time.Duration{}
+	old := map[int]string{}
 	if len(since) == 0 || files > 1 && 2*lost > files {
 		return old
 	}
@@ -376,7 +355,7 @@ func (j *Job) early() map[int]time.Duration {
 	for r := range j.Ranks {
 		k := &j.Ranks[r]
 		if len(k.Calls) > 0 && k.Source != "" && !k.Taken.IsZero() && k.Taken.Before(waited.Add(-2*time.Second)) {
-			old[r] = waited.Sub(k.Taken)
+			old[r] = fmt.Sprintf("was written %v before the others began to wait", history.Spell(waited.Sub(k.Taken)))
 		}
 	}
 	return old

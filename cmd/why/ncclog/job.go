@@ -56,7 +56,7 @@ func (l *log) clock(file, line string) {
 		return
 	}
 	if m := waits.FindStringSubmatch(line); m != nil {
-		l.ran[file] = max(l.ran[file], time.Duration(number(m[1]))*time.Millisecond)
+		l.ran[file] = max(l.ran[file], time.Duration(given.Number(m[1]))*time.Millisecond)
 	}
 }
 

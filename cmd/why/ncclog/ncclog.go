@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,12 +142,10 @@ func (l *log) add(file string, b []byte) error {
 	any := false
 	here := map[process]bool{}
 	whole := len(b) == 0 || b[len(b)-1] == '\n'
-	for len(b) > 0 {
-		var raw []byte
-		raw, b, _ = bytes.Cut(b, []byte("\n"))
+	for raw := range bytes.Lines(b) {
 		l.line++
-		line := string(raw[:min(len(raw), maxLine)])
-		line = strings.ToValidUTF8(plain(strings.TrimRight(line, "\r")), "?")
+		line := strings.TrimRight(string(raw[:min(len(raw), maxLine)]), "\r\n")
+		line = strings.ToValidUTF8(plain(line), "?")
 		line = line[strings.LastIndexByte(line, '\r')+1:]
 		l.clock(file, line)
 		m := words(line)
@@ -157,7 +156,7 @@ func (l *log) add(file string, b []byte) error {
 			continue
 		}
 		any = true
-		p := process{host: m[1], pid: number(m[2]), gpu: number(m[4])}
+		p := process{host: m[1], pid: given.Number(m[2]), gpu: given.Number(m[4])}
 		here[process{host: p.host, pid: p.pid, gpu: -1}] = true
 		switch {
 		case strings.Count(line, " NCCL ") > 1: // lines of two processes are mixed
@@ -215,23 +214,9 @@ func cut(text string) string {
 func (l *log) note(format string, args ...any) {
 	const most = 8
 	text := given.Printable(fmt.Sprintf(format, args...))
-	for _, n := range l.notes {
-		if n == text {
-			return
-		}
-	}
-	if len(l.notes) < most {
+	if len(l.notes) < most && !slices.Contains(l.notes, text) {
 		l.notes = append(l.notes, text)
 	}
-}
-
-// number is the number that s is, 0 if it is none.
-func number(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // info reads a line about a communicator: that it was made or has ended, or a call.
@@ -247,15 +232,15 @@ func (l *log) info(file string, p process, text string) {
 		}
 		return
 	}
-	if c := l.at[handle{p.host, m[7], p.pid}]; c != nil && c.size == number(m[8]) {
+	if c := l.at[handle{p.host, m[7], p.pid}]; c != nil && c.size == given.Number(m[8]) {
 		c.call(m, l.line, l.time)
 	}
 }
 
 // state reads that a communicator is made or ends.
 func (l *log) state(file string, p process, text string, m []string) {
-	rank, size := number(m[2]), number(m[3])
-	p.gpu = number(m[4])
+	rank, size := given.Number(m[2]), given.Number(m[3])
+	p.gpu = given.Number(m[4])
 	key := handle{p.host, m[1], p.pid}
 	c := l.at[key]
 	switch {
@@ -324,12 +309,12 @@ func (c *comm) call(m []string, line int64, at time.Time) {
 	}
 	c.last = op
 	kind := "type " + m[4]
-	if t := number(m[4]); t < len(types) {
+	if t := given.Number(m[4]); t < len(types) {
 		kind = types[t]
 	}
 	count, _ := strconv.ParseInt(m[3], 10, 64)
 	call := hang.Call{Number: c.number, Kind: m[1], Peer: -1, Type: kind, State: hang.Seen, At: timeOf(line)}
-	if root := number(m[6]); root >= 0 && root < c.size {
+	if root := given.Number(m[6]); root >= 0 && root < c.size {
 		call.Root = root + 1
 	}
 	call.In, call.Sizes.In = hang.Shape([]string{kind}, [][]int64{{count}})

@@ -156,9 +156,9 @@ func clock(line string) time.Duration {
 	if m == nil {
 		return 0
 	}
-	days := 31*number(m[1]) + number(m[2])
-	return time.Duration(days*24+number(m[3]))*time.Hour + time.Duration(number(m[4]))*time.Minute +
-		time.Duration(number(m[5]))*time.Second
+	days := 31*given.Number(m[1]) + given.Number(m[2])
+	return time.Duration(days*24+given.Number(m[3]))*time.Hour + time.Duration(given.Number(m[4]))*time.Minute +
+		time.Duration(given.Number(m[5]))*time.Second
 }
 
 // apart is how far apart in time lines of PyTorch's watchdogs are if they are of two attempts of a job: the first one
@@ -222,14 +222,13 @@ func (s *Said) again(file string, hints int) {
 }
 
 func (s *Said) add(file string, b []byte) {
-	for before := len(s.Hints); len(b) > 0; {
-		var raw []byte
-		raw, b, _ = bytes.Cut(b, []byte("\n"))
+	before := len(s.Hints)
+	for raw := range bytes.Lines(b) {
 		line := string(raw[:min(len(raw), maxLine)])
 		if strings.IndexByte(line, 0x1b) >= 0 {
 			line = color.ReplaceAllString(line, "")
 		}
-		line = strings.ToValidUTF8(strings.TrimRight(line, "\r"), "?")
+		line = strings.ToValidUTF8(strings.TrimRight(line, "\r\n"), "?")
 		if strings.Contains(line, "will restart worker group") { // torchrun
 			s.again(file, before)
 		}
@@ -241,9 +240,9 @@ func (s *Said) add(file string, b []byte) {
 // line reads one line.
 func (s *Said) line(file, line string) {
 	rank := -1
-	if i := strings.Index(line, "[rank"); i >= 0 {
+	if strings.Contains(line, "[rank") {
 		if m := ranked.FindStringSubmatchIndex(line); m != nil {
-			rank = number(line[m[2]:m[3]])
+			rank = given.Number(line[m[2]:m[3]])
 			s.python(rank, line[m[1]:])
 		}
 	}
@@ -278,15 +277,6 @@ func (s *Said) note(text string) {
 	}
 }
 
-// number is the number that s is, 0 if it is none.
-func number(s string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // python reads a line of a rank's own output: the traces of exceptions.
 func (s *Said) python(rank int, line string) {
 	if rank >= hang.MaxRanks || len(s.traces) == maxHints && s.traces[rank] == nil {
@@ -298,7 +288,7 @@ func (s *Said) python(rank int, line string) {
 		s.traces[rank] = new(trace)
 	case t == nil:
 	case m != nil:
-		if where := hang.Where(m[1], number(m[2]), m[3]); where != "" {
+		if where := hang.Where(m[1], given.Number(m[2]), m[3]); where != "" {
 			t.at = given.Printable(where)
 		}
 	default:
@@ -332,9 +322,9 @@ func (s *Said) echo(rank int, m []string) {
 	if len(s.own) == maxHints {
 		return
 	}
-	e := echo{rank: rank, self: number(m[1]), died: -1}
+	e := echo{rank: rank, self: given.Number(m[1]), died: -1}
 	if m[2] != "" {
-		e.died, e.how = number(m[2]), given.Printable(m[3])
+		e.died, e.how = given.Number(m[2]), given.Printable(m[3])
 	}
 	s.own = append(s.own, e)
 }
@@ -368,31 +358,33 @@ func (s *Said) launcher(line string) {
 	switch {
 	case strings.Contains(line, "Killed process"):
 		if m := memory.FindStringSubmatch(line); m != nil {
-			s.hint(hang.Hint{Rank: -1, Pid: number(m[1]), Death: "was killed because memory was short, as the kernel says"})
+			s.hint(hang.Hint{Rank: -1, Pid: given.Number(m[1]),
+				Death: "was killed because memory was short, as the kernel says"})
 		}
 	case strings.Contains(line, "ringo run: rank"):
 		if m := ended.FindStringSubmatch(line); m != nil {
-			s.hint(hang.Hint{Rank: number(m[1]), Death: "was killed by " + signals[m[2]] + ", as ringo run says"})
+			s.hint(hang.Hint{Rank: given.Number(m[1]), Death: "was killed by " + signals[m[2]] + ", as ringo run says"})
 		}
 	case strings.Contains(line, "noticed that process rank"):
 		if m := noticed.FindStringSubmatch(line); m != nil {
-			s.hint(hang.Hint{Rank: number(m[1]), Death: "was killed by " + signals[m[2]] + ", as mpirun says"})
+			s.hint(hang.Hint{Rank: given.Number(m[1]), Death: "was killed by " + signals[m[2]] + ", as mpirun says"})
 		}
 	case strings.Contains(line, "received by PID"):
 		if m := died.FindStringSubmatch(line); m != nil {
-			s.hint(hang.Hint{Rank: s.ranked, Pid: number(m[2]), Death: "was killed by " + m[1] + ", as torchrun says"})
+			s.hint(hang.Hint{Rank: s.ranked, Pid: given.Number(m[2]), Death: "was killed by " + m[1] + ", as torchrun says"})
 		}
 	case strings.Contains(line, "exitcode"):
 		if m := failed.FindStringSubmatch(line); m != nil {
-			s.hint(hang.Hint{Rank: s.ranked, Pid: number(m[2]), Death: "was killed by " + signals[m[1]] + ", as torchrun says"})
+			s.hint(hang.Hint{Rank: s.ranked, Pid: given.Number(m[2]),
+				Death: "was killed by " + signals[m[1]] + ", as torchrun says"})
 		}
 	case strings.Contains(line, "closing signal"), strings.Contains(line, "Unable to shutdown"):
 		if m := closing.FindStringSubmatch(line); m != nil && len(s.second) < maxHints {
-			s.second[number(m[1])] = true
+			s.second[given.Number(m[1])] = true
 		}
 	case strings.Contains(line, "local_rank"):
 		if m := summary.FindStringSubmatch(line); m != nil {
-			s.ranked = number(m[1])
+			s.ranked = given.Number(m[1])
 		}
 	case strings.Contains(line, "srun: error"):
 		if m := task.FindStringSubmatch(line); m != nil && !s.torn { // only the first: srun may have ended the others
@@ -401,7 +393,7 @@ func (s *Said) launcher(line string) {
 			if how == "" {
 				how = "was killed: " + strings.ToLower(m[2]) + ", as srun says"
 			}
-			s.hint(hang.Hint{Rank: number(m[1]), Death: how})
+			s.hint(hang.Hint{Rank: given.Number(m[1]), Death: how})
 		}
 		s.torn = true
 	case strings.Contains(line, "CANCELLED"):
@@ -427,7 +419,7 @@ func (s *Said) of(file, group string, rank int) *status {
 // global is a rank of the program: rank, from the prefix of the line, or in the default group own, from the line.
 func global(rank int, group, own string) int {
 	if rank < 0 && (group == "0" || group == "") {
-		return number(own)
+		return given.Number(own)
 	}
 	return rank
 }

@@ -86,10 +86,8 @@ func parse(file string, b []byte) (hints []hang.Hint) {
 		}
 		all = nil
 	}
-	for len(b) > 0 {
-		var raw []byte
-		raw, b, _ = bytes.Cut(b, []byte("\n"))
-		line := strings.TrimRight(string(raw[:min(len(raw), maxLine)]), "\r")
+	for raw := range bytes.Lines(b) {
+		line := strings.TrimRight(string(raw[:min(len(raw), maxLine)]), "\r\n")
 		if m := process.FindStringSubmatch(line); m != nil {
 			flush()
 			pid, _ = strconv.Atoi(m[1])

@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // text is a file of testdata.
 func text(t testing.TB, name string) []byte {
-	b, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile("testdata/" + name))
 	return b
 }
 
@@ -32,8 +32,7 @@ func handoff(t testing.TB) Case {
 }
 
 func check(t testing.TB, c Case) *Report {
-	r, err := Run(context.Background(), c)
-	require.NoError(t, err)
+	r := must.Get(Run(context.Background(), c))
 	require.Equal(t, Version, r.Version)
 	return r
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func TestEval(t *testing.T) {
@@ -34,14 +36,11 @@ func TestEval(t *testing.T) {
 		"x@3": "GPUs are 0 to 2", "x@-1": "neither", "pick(1)": "there is a GPU 1", "pick(1": "pick( without",
 		"12z": `"12z" is not a number`, "#": "neither a number nor a name",
 	} {
-		_, err := eval(text, s)
-		require.ErrorContains(t, err, want, text)
+		require.ErrorContains(t, must.Err(eval(text, s)), want, text)
 	}
 	s.buffer, s.element = nil, -1
-	_, err := eval("x", s)
-	require.ErrorContains(t, err, `"x" is unknown here`)
-	_, err = eval("i", s)
-	require.ErrorContains(t, err, "i is the number of an element")
+	require.ErrorContains(t, must.Err(eval("x", s)), `"x" is unknown here`)
+	require.ErrorContains(t, must.Err(eval("i", s)), "i is the number of an element")
 }
 
 var large = regexp.MustCompile(`[0-9a-fx]{6}`)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // structs is a kernel with parameters of all kinds, a variable, and one that holds its address.
@@ -105,8 +107,7 @@ func TestWrongCases(t *testing.T) {
 		require.Error(t, wrong.Unwrap())
 	}
 	c := caseOf(func(c *Case) { c.Text = []byte("nonsense") })
-	_, err := Run(context.Background(), c)
-	require.ErrorContains(t, err, "the text: ")
+	require.ErrorContains(t, must.Err(Run(context.Background(), c)), "the text: ")
 }
 
 // TestPlan: a case gets its defaults, memory, arguments and launches.
@@ -125,8 +126,7 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, []any{2, 8, 100, "nvlink", uint64(20_000_000), 30 + 1},
 		[]any{p.GPUs, p.SMs, p.Seeds, p.Link, p.Instructions, p.threads})
 	address := func(name string, gpu int) uint64 {
-		a, err := p.address(name, gpu)
-		require.NoError(t, err)
+		a := must.Get(p.address(name, gpu))
 		return a
 	}
 	require.Equal(t, base, address("x", 0))
@@ -188,8 +188,7 @@ func TestElements(t *testing.T) {
 		{"e5m2", "0.1", "0.09375"}, {"f32", "nan", "NaN"},
 		{"ptr", "x", "0x1234"}, {"ptr", "0", "0x0"}, {"u64", "x", "4660"},
 	} {
-		k, err := kindNamed(c.kind)
-		require.NoError(t, err)
+		k := must.Get(kindNamed(c.kind))
 		b, err := k.contents(2, c.value, scope{gpus: 1, buffer: func(string, int) (uint64, error) { return 0x1234, nil }})
 		require.NoError(t, err, c.value)
 		require.Len(t, b, 2*k.size)

@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // again maps the memory at another address: by its handle, or by one that the process has imported.
@@ -17,16 +18,12 @@ func (e *env) again(v virtual, imported bool) virtual {
 	e.Helper()
 	a := virtual{n: v.n, h: v.h}
 	if imported {
-		fd, err := e.MemExportToShareableHandle(v.h)
-		e.ok(err)
-		a.h, err = e.MemImportFromShareableHandle(fd)
-		e.ok(err)
+		fd := must.Get(e.MemExportToShareableHandle(v.h))
+		a.h = must.Get(e.MemImportFromShareableHandle(fd))
 		e.ok(os.NewFile(uintptr(fd), "memory").Close())
 		e.Cleanup(func() { e.ok(e.MemRelease(a.h)) })
 	}
-	var err error
-	a.p, err = e.MemAddressReserve(v.n, 0)
-	e.ok(err)
+	a.p = must.Get(e.MemAddressReserve(v.n, 0))
 	e.ok(e.MemMap(a.p, a.n, a.h))
 	for i := range e.ctx {
 		e.ok(e.MemSetAccess(a.p, a.n, cuda.Device(i)))
@@ -97,17 +94,13 @@ func TestImportOutlives(t *testing.T) {
 	e := start(t, cudaemu.Config{Lazy: true})
 	before, _, err := e.MemGetInfo()
 	e.ok(err)
-	h, err := e.MemCreate(2<<20, cuda.AllocationProp{Shareable: true})
-	e.ok(err)
-	fd, err := e.MemExportToShareableHandle(h)
-	e.ok(err)
-	own, err := e.MemImportFromShareableHandle(fd)
-	e.ok(err)
+	h := must.Get(e.MemCreate(2<<20, cuda.AllocationProp{Shareable: true}))
+	fd := must.Get(e.MemExportToShareableHandle(h))
+	own := must.Get(e.MemImportFromShareableHandle(fd))
 	require.Zero(t, e.Opened(), "the memory is of this process")
 	e.ok(os.NewFile(uintptr(fd), "memory").Close())
 	e.ok(e.MemRelease(h))
-	p, err := e.MemAddressReserve(2<<20, 0)
-	e.ok(err)
+	p := must.Get(e.MemAddressReserve(2<<20, 0))
 	e.ok(e.MemMap(p, 2<<20, own))
 	e.ok(e.MemSetAccess(p, 2<<20, 0))
 	e.ok(e.MemsetD8(p, 5, 64))
@@ -136,8 +129,7 @@ func TestRaceOfOpened(t *testing.T) {
 	var p [2]uintptr
 	for i := range p {
 		e.use(i)
-		p[i], err = e.IpcOpenMemHandle(h)
-		e.ok(err)
+		p[i] = must.Get(e.IpcOpenMemHandle(h))
 		launch(e, "store", e.stream(cuda.StreamNonBlocking), &storeArgs{p[i], 5})
 	}
 	for i := range p {

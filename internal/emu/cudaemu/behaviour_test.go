@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 var record = flag.String("record", "", "ask the real driver and write its answers to this `file`")
@@ -37,17 +38,12 @@ func allQuestions() []question { return slices.Concat(questions, graphQuestions,
 // a driver: go test ./internal/emu/cudaemu -run TestBehaviour -record testdata/behaviour.txt
 func TestBehaviour(t *testing.T) {
 	if *record != "" {
-		d, err := cuda.Open("")
-		require.NoError(t, err)
-		v, err := d.DriverGetVersion()
-		require.NoError(t, err)
-		name, err := d.DeviceGetName(0)
-		require.NoError(t, err)
-		n, err := d.DeviceGetCount()
-		require.NoError(t, err)
+		d := must.Get(cuda.Open(""))
+		v := must.Get(d.DriverGetVersion())
+		name := must.Get(d.DeviceGetName(0))
+		n := must.Get(d.DeviceGetCount())
 		for i := range n { // making contexts takes longer than all questions
-			_, err := d.DevicePrimaryCtxRetain(cuda.Device(i))
-			require.NoError(t, err)
+			must.Get(d.DevicePrimaryCtxRetain(cuda.Device(i)))
 			defer d.DevicePrimaryCtxRelease(cuda.Device(i))
 		}
 		text := fmt.Sprintf("# %s, driver of CUDA %d.%d\n", name, v/1000, v%1000/10)
@@ -68,8 +64,7 @@ func TestBehaviour(t *testing.T) {
 		}
 	}
 	here := func(q question) string {
-		m, err := cudaemu.New(cudaemu.Config{Devices: 2, LoadsWait: true})
-		require.NoError(t, err)
+		m := must.Get(cudaemu.New(cudaemu.Config{Devices: 2, LoadsWait: true}))
 		defer m.Close()
 		return ask(t, m, q)
 	}
@@ -151,8 +146,7 @@ func ask(t *testing.T, d cuda.Driver, q question) string {
 	answer := make(chan string)
 	go func() { // on a thread of its own
 		runtime.LockOSThread()
-		ctx, err := d.DevicePrimaryCtxRetain(0)
-		require.NoError(t, err)
+		ctx := must.Get(d.DevicePrimaryCtxRetain(0))
 		require.NoError(t, d.CtxSetCurrent(ctx))
 		a := &inquiry{Driver: d, ctx: ctx}
 		a.s, _ = d.StreamCreate(cuda.StreamNonBlocking, 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // runMessage passes a message between two blocks and gives what arrived.
@@ -54,15 +55,12 @@ func TestBrokenIndex(t *testing.T) {
 	t.Log(err)
 
 	// The context is dead until it is reset.
-	_, err = e.MemAlloc(16)
-	e.is(err, cuda.ErrIllegalAddress)
+	e.is(must.Err(e.MemAlloc(16)), cuda.ErrIllegalAddress)
 	e.is(e.StreamSynchronize(0), cuda.ErrIllegalAddress)
 	e.ok(e.DevicePrimaryCtxRelease(0))
-	_, err = e.MemAlloc(16)
-	e.is(err, cuda.ErrContextIsDestroyed)
+	e.is(must.Err(e.MemAlloc(16)), cuda.ErrContextIsDestroyed)
 	clear(e.modules)
-	e.ctx[0], err = e.DevicePrimaryCtxRetain(0)
-	e.ok(err)
+	e.ctx[0] = must.Get(e.DevicePrimaryCtxRetain(0))
 	e.use(0)
 	require.NoError(t, runReverse(e, ptxText))
 }
@@ -94,8 +92,7 @@ func TestBadAddresses(t *testing.T) {
 			func(e *env) uintptr { return address(new([64]byte)) }},
 		"freed": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr {
 			e.kernel("store") // its variables take no address from now on
-			p, err := e.MemAlloc(64)
-			e.ok(err)
+			p := must.Get(e.MemAlloc(64))
 			e.ok(e.MemFree(p))
 			return p
 		}},

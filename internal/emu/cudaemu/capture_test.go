@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestCaptureRules makes one call during a capture and looks at its error and
@@ -28,24 +29,23 @@ func TestCaptureRules(t *testing.T) {
 		want   cuda.Result
 		valid  bool
 	}{
-		{"allocate, thread-local", cuda.CaptureThreadLocal, 1, func(e state) error { _, err := e.MemAlloc(1); return err },
+		{"allocate, thread-local", cuda.CaptureThreadLocal, 1, func(e state) error { return must.Err(e.MemAlloc(1)) },
 			cuda.ErrStreamCaptureUnsupported, false},
 		{"synchronize it", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamSynchronize(e.s) },
 			cuda.ErrStreamCaptureUnsupported, false},
-		{"query it", cuda.CaptureRelaxed, 1, func(e state) error { _, err := e.StreamQuery(e.s); return err },
+		{"query it", cuda.CaptureRelaxed, 1, func(e state) error { return must.Err(e.StreamQuery(e.s)) },
 			cuda.ErrStreamCaptureUnsupported, false},
 		{"ask about the legacy stream", cuda.CaptureRelaxed, 0,
-			func(e state) error { _, err := e.StreamIsCapturing(0); return err }, cuda.ErrStreamCaptureImplicit, true},
+			func(e state) error { return must.Err(e.StreamIsCapturing(0)) }, cuda.ErrStreamCaptureImplicit, true},
 		{"another thread allocates, global", cuda.CaptureGlobal, 1, func(e state) error {
-			return elsewhere(e.env, func() error { _, err := e.MemAlloc(1); return err })
+			return elsewhere(e.env, func() error { return must.Err(e.MemAlloc(1)) })
 		}, cuda.ErrStreamCaptureUnsupported, false},
 		{"another thread allocates, thread-local", cuda.CaptureThreadLocal, 1, func(e state) error {
 			return elsewhere(e.env, func() error { p, _ := e.MemAlloc(1); return e.MemFree(p) })
 		}, fine, true},
 		{"another, exchanged thread allocates", cuda.CaptureGlobal, 1, func(e state) error {
 			return elsewhere(e.env, func() error {
-				_, err := e.ThreadExchangeStreamCaptureMode(cuda.CaptureThreadLocal)
-				e.ok(err)
+				must.Get(e.ThreadExchangeStreamCaptureMode(cuda.CaptureThreadLocal))
 				p, _ := e.MemAlloc(1)
 				return e.MemFree(p)
 			})

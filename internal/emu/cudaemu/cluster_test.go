@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 const clusterText = `.version 7.8
@@ -73,8 +74,7 @@ func TestLaunchClusters(t *testing.T) {
 
 	f := e.kernelOf(clusterText, "plain")
 	attribute := func(f cuda.Function, a cuda.FunctionAttribute) int {
-		v, err := e.FuncGetAttribute(a, f)
-		e.ok(err)
+		v := must.Get(e.FuncGetAttribute(a, f))
 		return v
 	}
 	for name, want := range map[string][6]int{"plain": {}, "explicit": {1}, "two": {1, 2, 1, 1}, "most": {}} {
@@ -90,8 +90,7 @@ func TestLaunchClusters(t *testing.T) {
 	l := &cuda.Launch{Grid: cuda.Dim3{X: 32}, Block: cuda.Dim3{X: 32}}
 	e.ok(e.LaunchClusters(f, l, one(16), nil))
 	e.is(e.LaunchClusters(f, l, one(32), nil), no)
-	most, err := e.OccupancyMaxPotentialClusterSize(f, l, one(16))
-	e.ok(err)
+	most := must.Get(e.OccupancyMaxPotentialClusterSize(f, l, one(16)))
 	require.Equal(t, 16, most)
 	for i := range 3 {
 		e.ok(e.FuncSetAttribute(f, cuda.FunctionAttribute(11+i), 2-min(i, 1)))

@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // countdown lowers a word by 1 and sets a condition to what is left.
@@ -44,11 +45,9 @@ func TestWhile(t *testing.T) {
 		e := start(t, cudaemu.Config{Seed: seed, Lazy: true})
 		s, p := e.stream(cuda.StreamNonBlocking), e.alloc(64, true)
 		f := e.kernelOf(countdown, "countdown")
-		g, err := e.GraphCreate()
-		e.ok(err)
+		g := must.Get(e.GraphCreate())
 		add := func(g cuda.Graph, how cuda.ConditionType, initial uint32) (cuda.Condition, cuda.GraphNode, cuda.Graph) {
-			v, err := e.GraphConditionalHandleCreate(g, e.ctx[0], initial, cuda.ConditionAssignDefault)
-			e.ok(err)
+			v := must.Get(e.GraphConditionalHandleCreate(g, e.ctx[0], initial, cuda.ConditionAssignDefault))
 			n, body, err := e.GraphAddConditionalNode(g, nil, v, how, e.ctx[0])
 			e.ok(err)
 			return v, n, body
@@ -56,8 +55,7 @@ func TestWhile(t *testing.T) {
 		within := func(g cuda.Graph, after []cuda.GraphNode, f func()) {
 			e.ok(e.StreamBeginCaptureToGraph(s, g, after, cuda.CaptureRelaxed))
 			f()
-			same, err := e.StreamEndCapture(s)
-			e.ok(err)
+			same := must.Get(e.StreamEndCapture(s))
 			require.Equal(t, g, same)
 		}
 		loop, node, body := add(g, cuda.ConditionWhile, 1)
@@ -69,8 +67,7 @@ func TestWhile(t *testing.T) {
 		})
 		within(g, []cuda.GraphNode{node}, func() { e.ok(e.MemcpyAsync(p+12, p, 4, s)) })
 		e.is(e.GraphDestroy(body), cuda.ErrInvalidValue)
-		x, err := e.GraphInstantiate(g, 0)
-		e.ok(err)
+		x := must.Get(e.GraphInstantiate(g, 0))
 		e.ok(e.GraphDestroy(g))
 		e.is(e.GraphDestroy(body), cuda.ErrInvalidValue)
 		for range 2 {
@@ -96,15 +93,11 @@ func TestNoCondition(t *testing.T) {
 
 func TestConditionErrors(t *testing.T) {
 	e := start(t, cudaemu.Config{Devices: 2})
-	g, err := e.GraphCreate()
-	e.ok(err)
-	_, err = e.GraphConditionalHandleCreate(g, e.ctx[0], 0, 2)
-	e.is(err, cuda.ErrInvalidValue)
-	v, err := e.GraphConditionalHandleCreate(g, e.ctx[0], 0, 0)
-	e.ok(err)
-	_, err = e.GraphInstantiate(g, 0)
-	e.is(err, cuda.ErrInvalidValue) // a handle without a node
-	_, _, err = e.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx[1])
+	g := must.Get(e.GraphCreate())
+	e.is(must.Err(e.GraphConditionalHandleCreate(g, e.ctx[0], 0, 2)), cuda.ErrInvalidValue)
+	v := must.Get(e.GraphConditionalHandleCreate(g, e.ctx[0], 0, 0))
+	e.is(must.Err(e.GraphInstantiate(g, 0)), cuda.ErrInvalidValue) // a handle without a node
+	_, _, err := e.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx[1])
 	e.is(err, cuda.ErrInvalidValue)
 	_, _, err = e.GraphAddConditionalNode(g, nil, v, 2, e.ctx[0])
 	e.is(err, cuda.ErrInvalidValue)
@@ -116,8 +109,7 @@ func TestConditionErrors(t *testing.T) {
 	old := start(t, cudaemu.Config{DriverVersion: 12020})
 	g, err = old.GraphCreate()
 	old.ok(err)
-	_, err = old.GraphConditionalHandleCreate(g, old.ctx[0], 0, 0)
-	old.is(err, cuda.ErrNotFound)
+	old.is(must.Err(old.GraphConditionalHandleCreate(g, old.ctx[0], 0, 0)), cuda.ErrNotFound)
 	old.ok(old.GraphDestroy(g))
 }
 
@@ -127,15 +119,11 @@ func TestInstantiateCopies(t *testing.T) {
 	s, p, ev := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.event(cuda.EventDisableTiming)
 	e.ok(e.StreamBeginCapture(s, cuda.CaptureRelaxed))
 	e.ok(e.MemsetD32Async(p, 1, 1, s))
-	i, err := e.StreamGetCaptureInfo(s)
-	e.ok(err)
-	record, err := e.GraphAddEventRecordNode(i.Graph, i.Dependencies, ev)
-	e.ok(err)
-	x, err := e.GraphInstantiate(i.Graph, 0)
-	e.ok(err)
+	i := must.Get(e.StreamGetCaptureInfo(s))
+	record := must.Get(e.GraphAddEventRecordNode(i.Graph, i.Dependencies, ev))
+	x := must.Get(e.GraphInstantiate(i.Graph, 0))
 	e.ok(e.GraphRemoveDependencies(i.Graph, i.Dependencies, []cuda.GraphNode{record}))
-	g, err := e.StreamEndCapture(s)
-	e.ok(err)
+	g := must.Get(e.StreamEndCapture(s))
 	e.ok(e.GraphDestroy(g))
 	e.ok(e.GraphLaunch(x, s))
 	e.ok(e.EventSynchronize(ev)) // comes after the set
@@ -150,16 +138,14 @@ func TestInstantiateCopies(t *testing.T) {
 func TestGraphOfDestroyedEvent(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s := e.stream(cuda.StreamNonBlocking)
-	ev, err := e.EventCreate(cuda.EventDisableTiming)
-	e.ok(err)
+	ev := must.Get(e.EventCreate(cuda.EventDisableTiming))
 	inner := e.captured(s, func() { e.ok(e.EventRecordWithFlags(ev, s, cuda.EventRecordExternal)) })
 	x := e.graph(s, func() { e.child(s, inner) })
 	e.ok(e.GraphLaunch(x, s))
 	e.ok(e.EventDestroy(ev))
-	again, err := e.EventCreate(cuda.EventDisableTiming)
-	e.ok(err)
+	again := must.Get(e.EventCreate(cuda.EventDisableTiming))
 	require.Equal(t, ev, again)
-	err = e.GraphLaunch(x, s)
+	err := e.GraphLaunch(x, s)
 	e.is(err, cuda.ErrInvalidHandle)
 	require.Contains(t, err.Error(), "destroyed")
 	e.ok(e.EventDestroy(again))

@@ -109,9 +109,6 @@ type Config struct {
 	// each access of freed memory is reported as such. Otherwise the next memory gets
 	// them, as on hardware, and a late access hits it.
 	FreshAddresses bool
-
-	// Trace is called for each instruction of a warp, if set.
-	Trace func(simt.Event)
 }
 
 // A Caller is who makes a call of the driver.

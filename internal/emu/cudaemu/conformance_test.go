@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/cudatest"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -17,8 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open is a machine that must not have leaked anything at the end of the test.
 func open(t testing.TB, cfg cudaemu.Config) *cudaemu.Machine {
 	t.Helper()
-	m, err := cudaemu.New(cfg)
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cfg))
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	return m
 }

@@ -8,41 +8,33 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Programs know the devices that are visible as 0, 1 and so on, in the order of the list.
 func TestVisible(t *testing.T) {
 	all, some := open(t, cudaemu.Config{Devices: 3}), open(t, cudaemu.Config{Devices: 3, Visible: []int{2, 0}})
-	n, err := some.DeviceGetCount()
-	require.NoError(t, err)
+	n := must.Get(some.DeviceGetCount())
 	require.Equal(t, 2, n)
 	runtime.LockOSThread()
 	for i, device := range []cuda.Device{2, 0} {
-		d, err := some.DeviceGet(i)
-		require.NoError(t, err)
+		d := must.Get(some.DeviceGet(i))
 		require.Equal(t, cuda.Device(i), d)
-		got, err := some.DeviceGetUuid(d)
-		require.NoError(t, err)
-		want, err := all.DeviceGetUuid(device)
-		require.NoError(t, err)
+		got := must.Get(some.DeviceGetUuid(d))
+		want := must.Get(all.DeviceGetUuid(device))
 		require.Equal(t, want, got)
-		c, err := some.DevicePrimaryCtxRetain(d)
-		require.NoError(t, err)
+		c := must.Get(some.DevicePrimaryCtxRetain(d))
 		require.NoError(t, cuda.With(some, c, func() error {
-			current, err := some.CtxGetDevice()
-			require.NoError(t, err)
+			current := must.Get(some.CtxGetDevice())
 			require.Equal(t, d, current)
-			p, err := some.MemAlloc(64)
-			require.NoError(t, err)
-			of, err := some.PointerGetAttribute(cuda.PointerDeviceOrdinal, p)
-			require.NoError(t, err)
+			p := must.Get(some.MemAlloc(64))
+			of := must.Get(some.PointerGetAttribute(cuda.PointerDeviceOrdinal, p))
 			require.EqualValues(t, i, of)
 			return some.MemFree(p)
 		}))
 		require.NoError(t, some.DevicePrimaryCtxRelease(d))
 	}
-	_, err = some.DeviceGet(2)
-	require.ErrorIs(t, err, cuda.ErrInvalidDevice)
+	require.ErrorIs(t, must.Err(some.DeviceGet(2)), cuda.ErrInvalidDevice)
 	require.ErrorIs(t, some.DevicePrimaryCtxRelease(2), cuda.ErrInvalidDevice)
 	for _, wrong := range [][]int{{3}, {-1}, {1, 1}} {
 		_, err := cudaemu.New(cudaemu.Config{Devices: 3, Visible: wrong})

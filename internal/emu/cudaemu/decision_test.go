@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/decision"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 var (
@@ -24,11 +25,9 @@ func TestDecisionsFile(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, decision.Write(&b, list))
 	b.WriteString(`{"kind":"swi`)
-	got, err := decision.Read(bytes.NewReader(b.Bytes()))
-	require.NoError(t, err)
+	got := must.Get(decision.Read(bytes.NewReader(b.Bytes())))
 	require.Equal(t, list, got)
-	_, err = decision.Read(bytes.NewReader([]byte("decisions\n")))
-	require.Error(t, err)
+	require.Error(t, must.Err(decision.Read(bytes.NewReader([]byte("decisions\n")))))
 }
 
 func TestFollowDecisions(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // An env is a test on an OS thread of its own, with the primary contexts of all
@@ -28,11 +29,9 @@ func start(t testing.TB, cfg cudaemu.Config) *env {
 	t.Helper()
 	runtime.LockOSThread() // the thread ends with the test
 	e := &env{TB: t, Machine: open(t, cfg), modules: map[string][]cuda.Module{}}
-	n, err := e.DeviceGetCount()
-	require.NoError(t, err)
+	n := must.Get(e.DeviceGetCount())
 	for i := range n {
-		c, err := e.DevicePrimaryCtxRetain(cuda.Device(i))
-		require.NoError(t, err)
+		c := must.Get(e.DevicePrimaryCtxRetain(cuda.Device(i)))
 		e.ctx = append(e.ctx, c)
 	}
 	require.NoError(t, e.CtxSetCurrent(e.ctx[0]))
@@ -76,10 +75,8 @@ func (e *env) is(err error, r cuda.Result) {
 // alloc is device memory of the current context, filled with zeros if zero.
 func (e *env) alloc(n int, zero bool) uintptr {
 	e.Helper()
-	p, err := e.MemAlloc(n)
-	e.ok(err)
-	ctx, err := e.CtxGetCurrent()
-	e.ok(err)
+	p := must.Get(e.MemAlloc(n))
+	ctx := must.Get(e.CtxGetCurrent())
 	if zero {
 		e.ok(e.MemsetD8(p, 0, n))
 		e.ok(e.CtxSynchronize())
@@ -94,16 +91,14 @@ func (e *env) alloc(n int, zero bool) uintptr {
 
 func (e *env) stream(flags cuda.StreamFlags) cuda.Stream {
 	e.Helper()
-	s, err := e.StreamCreate(flags, 0)
-	e.ok(err)
+	s := must.Get(e.StreamCreate(flags, 0))
 	e.Cleanup(func() { e.StreamDestroy(s) })
 	return s
 }
 
 func (e *env) event(flags cuda.EventFlags) cuda.Event {
 	e.Helper()
-	ev, err := e.EventCreate(flags)
-	e.ok(err)
+	ev := must.Get(e.EventCreate(flags))
 	e.Cleanup(func() { e.EventDestroy(ev) })
 	return ev
 }
@@ -113,19 +108,16 @@ func (e *env) kernel(name string) cuda.Function { return e.kernelOf(ptxText, nam
 
 func (e *env) kernelOf(text, name string) cuda.Function {
 	e.Helper()
-	d, err := e.CtxGetDevice()
-	e.ok(err)
+	d := must.Get(e.CtxGetDevice())
 	list := e.modules[text]
 	if list == nil {
 		list = make([]cuda.Module, len(e.ctx))
 		e.modules[text] = list
 	}
 	if list[d] == 0 {
-		list[d], err = e.ModuleLoadData([]byte(text))
-		e.ok(err)
+		list[d] = must.Get(e.ModuleLoadData([]byte(text)))
 	}
-	f, err := e.ModuleGetFunction(list[d], name)
-	e.ok(err)
+	f := must.Get(e.ModuleGetFunction(list[d], name))
 	return f
 }
 
@@ -173,8 +165,7 @@ func (e *env) word(p uintptr) uint32 {
 // gate is a word of pinned memory that streams wait for.
 func (e *env) gate() *atomic.Uint32 {
 	e.Helper()
-	p, err := e.MemHostAlloc(4096, 0)
-	e.ok(err)
+	p := must.Get(e.MemHostAlloc(4096, 0))
 	g := (*atomic.Uint32)(pointer(p))
 	e.Cleanup(func() {
 		g.Store(1)

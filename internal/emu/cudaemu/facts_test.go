@@ -8,21 +8,20 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
-// A driver compiles the PTX that came with it, and none that is newer.
+// A driver compiles the PTX that came with it, and none that is newer. Source: PTX ISA, release notes.
 func TestPTXOfDrivers(t *testing.T) {
-	for major := 6; major <= 9; major++ {
-		for minor := range 10 {
-			since := cuda.PTX(major, minor).Since
-			if since == 0 {
-				continue
-			}
-			v := ptx.Version{Major: major, Minor: minor}
-			require.Equal(t, v, ptxOf(since), "CUDA %d", since)
-			if since%1000 > 0 { // else the version before is not known
-				require.Negative(t, compareVersions(ptxOf(since-10), v), "CUDA %d", since-10)
-			}
+	for _, c := range []struct{ ptx, driver int }{
+		{60, 9000}, {61, 9010}, {62, 9020}, {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020},
+		{73, 11030}, {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010}, {82, 12020},
+		{83, 12030}, {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}, {91, 13010},
+	} {
+		v := ptx.Version{Major: c.ptx / 10, Minor: c.ptx % 10}
+		require.Equal(t, v, ptxOf(c.driver), "CUDA %d", c.driver)
+		if c.driver%1000 > 0 { // else the version before is not known
+			require.Negative(t, compareVersions(ptxOf(c.driver-10), v), "CUDA %d", c.driver-10)
 		}
 	}
 	require.Equal(t, ptx.Version{Major: 6, Minor: 2}, ptxOf(9090))
@@ -79,8 +78,7 @@ func TestDeviceFacts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Shapes = []Device{shape, {}}
-			m, err := New(c.cfg)
-			require.NoError(t, err)
+			m := must.Get(New(c.cfg))
 			defer m.Close()
 			want := map[cuda.DeviceAttribute]int{}
 			for a, v := range facts {
@@ -88,19 +86,16 @@ func TestDeviceFacts(t *testing.T) {
 			}
 			c.with(want)
 			for a, v := range want {
-				got, err := m.DeviceGetAttribute(a, 0)
-				require.NoError(t, err)
+				got := must.Get(m.DeviceGetAttribute(a, 0))
 				require.Equal(t, v, got, "attribute %d", a)
 			}
-			bus, err := m.DeviceGetPCIBusId(0)
-			require.NoError(t, err)
+			bus := must.Get(m.DeviceGetPCIBusId(0))
 			require.Equal(t, "0000:1b:00.0", bus)
 		})
 	}
 
 	// The defaults.
-	m, err := New(Config{Devices: 2})
-	require.NoError(t, err)
+	m := must.Get(New(Config{Devices: 2}))
 	defer m.Close()
 	for a, v := range map[cuda.DeviceAttribute]int{
 		cuda.AttrMultiprocessorCount: 8, cuda.AttrMaxThreadsPerMultiprocessor: 2048, cuda.AttrMaxBlocksPerMultiprocessor: 32,
@@ -108,17 +103,13 @@ func TestDeviceFacts(t *testing.T) {
 		cuda.AttrMaxSharedPerBlockOptin:     227 << 10, cuda.AttrMaxThreadsPerBlock: 1024, cuda.AttrComputeCapabilityMajor: 9,
 		cuda.AttrComputeCapabilityMinor: 0, cuda.AttrPCIBusID: 2,
 	} {
-		got, err := m.DeviceGetAttribute(a, 1)
-		require.NoError(t, err)
+		got := must.Get(m.DeviceGetAttribute(a, 1))
 		require.Equal(t, v, got, "attribute %d", a)
 	}
-	total, err := m.DeviceTotalMem(1)
-	require.NoError(t, err)
+	total := must.Get(m.DeviceTotalMem(1))
 	require.Equal(t, 1<<30, total)
-	a, err := m.DeviceGetUuid(0)
-	require.NoError(t, err)
-	b, err := m.DeviceGetUuid(1)
-	require.NoError(t, err)
+	a := must.Get(m.DeviceGetUuid(0))
+	b := must.Get(m.DeviceGetUuid(1))
 	require.NotEqual(t, a, b)
 	require.Equal(t, "emu:", string(b[:4]))
 	require.EqualValues(t, 2, b[15])
@@ -133,18 +124,15 @@ func TestLinkFacts(t *testing.T) {
 		for a, want := range map[cuda.P2PAttribute][2]int{cuda.P2PPerformanceRank: {0, 0}, cuda.P2PAccessSupported: {1, 0},
 			cuda.P2PNativeAtomics: {atomics, 0}} {
 			for i, peer := range []cuda.Device{1, 2} {
-				got, err := m.DeviceGetP2PAttribute(a, 0, peer)
-				require.NoError(t, err)
+				got := must.Get(m.DeviceGetP2PAttribute(a, 0, peer))
 				require.Equal(t, want[i], got, "%s, attribute %d", link, a)
 			}
 		}
 		require.NoError(t, m.Close())
 	}
-	m, err := New(Config{Devices: 2, Link: func(a, b int) cuda.Link { return cuda.UnknownLink }})
-	require.NoError(t, err)
+	m := must.Get(New(Config{Devices: 2, Link: func(a, b int) cuda.Link { return cuda.UnknownLink }}))
 	defer m.Close()
-	_, err = m.DeviceGetP2PAttribute(cuda.P2PNativeAtomics, 0, 1)
-	require.ErrorIs(t, err, cuda.ErrUnknown)
+	require.ErrorIs(t, must.Err(m.DeviceGetP2PAttribute(cuda.P2PNativeAtomics, 0, 1)), cuda.ErrUnknown)
 }
 
 // New refuses a wrong Config, and says why.
@@ -164,13 +152,11 @@ func TestConfigTexts(t *testing.T) {
 		"cudaemu: cell {Device:0 Byte:0 Bit:8 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Bit: 8}}},
 		"cudaemu: cell {Device:0 Byte:0 Bit:-1 One:true}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Bit: -1, One: true}}},
 	} {
-		_, err := New(cfg)
-		require.EqualError(t, err, want)
+		require.EqualError(t, must.Err(New(cfg)), want)
 	}
 	for _, cfg := range []Config{{Devices: 64}, {Cells: []Cell{{Byte: 1<<30 - 1, Bit: 7}, {}}},
 		{Faults: []Injection{{Call: "kernel k", Hang: true}}}} {
-		m, err := New(cfg)
-		require.NoError(t, err)
+		m := must.Get(New(cfg))
 		require.NoError(t, m.Close())
 	}
 	c := Config{Lazy: true}
@@ -208,14 +194,12 @@ func TestSpeedOfWork(t *testing.T) {
 	st.global.u32 [%rd2], %r1;
 	ret;
 }`
-	m, err := New(Config{Devices: 2, Plain: true, Speed: clocked})
-	require.NoError(t, err)
+	m := must.Get(New(Config{Devices: 2, Plain: true, Speed: clocked}))
 	defer m.Close()
 	var near, far uintptr
 	var ctx [2]cuda.Context
 	for i := range ctx {
-		ctx[i], err = m.DevicePrimaryCtxRetain(cuda.Device(i))
-		require.NoError(t, err)
+		ctx[i] = must.Get(m.DevicePrimaryCtxRetain(cuda.Device(i)))
 	}
 	require.NoError(t, cuda.With(m, ctx[1], func() (err error) { far, err = m.MemAlloc(4096); return err }))
 	require.NoError(t, cuda.With(m, ctx[0], func() error {
@@ -225,17 +209,14 @@ func TestSpeedOfWork(t *testing.T) {
 		s, _ := m.StreamCreate(cuda.StreamNonBlocking, 0)
 		start, _ := m.EventCreate(0)
 		end, _ := m.EventCreate(0)
-		mod, err := m.ModuleLoadData([]byte(text))
-		require.NoError(t, err)
-		f, err := m.ModuleGetFunction(mod, "load")
-		require.NoError(t, err)
+		mod := must.Get(m.ModuleLoadData([]byte(text)))
+		f := must.Get(m.ModuleGetFunction(mod, "load"))
 		timed := func(work func() error) float64 {
 			require.NoError(t, m.EventRecord(start, s))
 			require.NoError(t, work())
 			require.NoError(t, m.EventRecord(end, s))
 			require.NoError(t, m.StreamSynchronize(s))
-			ms, err := m.EventElapsedTime(start, end)
-			require.NoError(t, err)
+			ms := must.Get(m.EventElapsedTime(start, end))
 			return float64(ms) * 1000
 		}
 		kernel := func(blocks, threads uint32, from, to uintptr) func() error {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // graph is what f puts on s, ready to be launched.
 func (e *env) graph(s cuda.Stream, f func()) cuda.GraphExec {
 	e.Helper()
 	g := e.captured(s, f)
-	x, err := e.GraphInstantiate(g, 0)
-	e.ok(err)
+	x := must.Get(e.GraphInstantiate(g, 0))
 	e.ok(e.GraphDestroy(g))
 	return x
 }
@@ -25,18 +25,15 @@ func (e *env) captured(s cuda.Stream, f func()) cuda.Graph {
 	e.Helper()
 	e.ok(e.StreamBeginCapture(s, cuda.CaptureGlobal))
 	f()
-	g, err := e.StreamEndCapture(s)
-	e.ok(err)
+	g := must.Get(e.StreamEndCapture(s))
 	return g
 }
 
 // child makes a graph a node of the one that the stream captures.
 func (e *env) child(s cuda.Stream, inner cuda.Graph) {
 	e.Helper()
-	info, err := e.StreamGetCaptureInfo(s)
-	e.ok(err)
-	n, err := e.GraphAddChildGraphNode(info.Graph, info.Dependencies, inner)
-	e.ok(err)
+	info := must.Get(e.StreamGetCaptureInfo(s))
+	n := must.Get(e.GraphAddChildGraphNode(info.Graph, info.Dependencies, inner))
 	e.ok(e.StreamUpdateCaptureDependencies(s, []cuda.GraphNode{n}, 1))
 }
 
@@ -46,11 +43,9 @@ func TestDestroyRunning(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s, p, g := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.gate()
 	var gone atomic.Bool
-	o, err := e.UserObjectCreate(func() { gone.Store(true) }, 1)
-	e.ok(err)
+	o := must.Get(e.UserObjectCreate(func() { gone.Store(true) }, 1))
 	x := e.graph(s, func() {
-		i, err := e.StreamGetCaptureInfo(s)
-		e.ok(err)
+		i := must.Get(e.StreamGetCaptureInfo(s))
 		e.ok(e.GraphRetainUserObject(i.Graph, o, 1, true))
 		e.is(e.GraphDestroy(i.Graph), cuda.ErrInvalidValue) // being captured
 		e.ok(e.StreamWaitValue32(s, address(g), 1, cuda.WaitEQ))
@@ -75,25 +70,21 @@ func TestUpdateRunning(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s, p, g := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.gate()
 	var gone atomic.Bool
-	o, err := e.UserObjectCreate(func() { gone.Store(true) }, 1)
-	e.ok(err)
+	o := must.Get(e.UserObjectCreate(func() { gone.Store(true) }, 1))
 	write := func(v uint32) {
 		e.ok(e.StreamWaitValue32(s, address(g), 1, cuda.WaitEQ))
 		e.ok(e.MemsetD32Async(p, v, 1, s))
 	}
 	x := e.graph(s, func() {
-		i, err := e.StreamGetCaptureInfo(s)
-		e.ok(err)
+		i := must.Get(e.StreamGetCaptureInfo(s))
 		e.ok(e.GraphRetainUserObject(i.Graph, o, 1, true))
 		write(1)
 	})
 	e.ok(e.StreamBeginCapture(s, cuda.CaptureRelaxed))
 	write(2)
-	next, err := e.StreamEndCapture(s)
-	e.ok(err)
+	next := must.Get(e.StreamEndCapture(s))
 	e.ok(e.GraphLaunch(x, s))
-	_, err = e.GraphExecUpdate(x, next)
-	e.ok(err)
+	must.Get(e.GraphExecUpdate(x, next))
 	e.ok(e.GraphDestroy(next))
 	e.ok(e.MemcpyAsync(p+4, p, 4, s))
 	e.ok(e.GraphLaunch(x, s))
@@ -107,14 +98,10 @@ func TestUpdateRunning(t *testing.T) {
 
 func TestUserObjectErrors(t *testing.T) {
 	e := start(t, cudaemu.Config{})
-	_, err := e.UserObjectCreate(nil, 1)
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.UserObjectCreate(func() {}, 0)
-	e.is(err, cuda.ErrInvalidValue)
-	o, err := e.UserObjectCreate(func() {}, 2)
-	e.ok(err)
-	g, err := e.GraphCreate()
-	e.ok(err)
+	e.is(must.Err(e.UserObjectCreate(nil, 1)), cuda.ErrInvalidValue)
+	e.is(must.Err(e.UserObjectCreate(func() {}, 0)), cuda.ErrInvalidValue)
+	o := must.Get(e.UserObjectCreate(func() {}, 2))
+	g := must.Get(e.GraphCreate())
 	e.ok(e.GraphRetainUserObject(g, o, 1, true))
 	e.is(e.UserObjectRelease(o, 2), cuda.ErrInvalidValue) // one is the graph's now
 	e.is(e.GraphRetainUserObject(g, o, 2, true), cuda.ErrInvalidValue)
@@ -123,9 +110,7 @@ func TestUserObjectErrors(t *testing.T) {
 	e.ok(e.GraphDestroy(g))
 	e.is(e.UserObjectRetain(o, 1), cuda.ErrInvalidValue)
 	e.is(e.GraphDestroy(g), cuda.ErrInvalidValue)
-	_, err = e.GraphInstantiate(g, 0)
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.GraphGetNodes(g)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.GraphInstantiate(g, 0)), cuda.ErrInvalidValue)
+	e.is(must.Err(e.GraphGetNodes(g)), cuda.ErrInvalidValue)
 	e.is(e.GraphExecDestroy(1), cuda.ErrInvalidValue)
 }

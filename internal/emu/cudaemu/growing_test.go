@@ -6,19 +6,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Where no addresses can be reserved, memory that grows is blocks, each twice the one before.
 func TestGrowingWithoutPages(t *testing.T) {
 	m, err := New(Config{Faults: []Injection{{Call: "cuMemAddressReserve", Nth: 1, Result: cuda.ErrNotSupported}}})
 	require.NoError(t, err)
-	ctx, err := m.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
+	ctx := must.Get(m.DevicePrimaryCtxRetain(0))
 	g := cuda.NewGrowing(m, ctx, 0)
 	places := map[uintptr]bool{}
 	for n := 1000; n <= 100_000; n += 1000 {
-		p, err := g.AtLeast(n)
-		require.NoError(t, err)
+		p := must.Get(g.AtLeast(n))
 		places[p] = true
 		require.GreaterOrEqual(t, g.Size(), n)
 	}

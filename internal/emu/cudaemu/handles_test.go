@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestHandlesComeAgain destroys an object of each kind: the next one of its kind has the
@@ -30,8 +31,7 @@ func TestHandlesComeAgain(t *testing.T) {
 			func(h uint64) error { return e.GraphDestroy(cuda.Graph(h)) }},
 		"executable graph": {
 			func() (uint64, error) {
-				g, err := e.GraphCreate()
-				e.ok(err)
+				g := must.Get(e.GraphCreate())
 				defer e.GraphDestroy(g)
 				x, err := e.GraphInstantiate(g, 0)
 				return uint64(x), err
@@ -73,15 +73,12 @@ func TestHandlesComeAgain(t *testing.T) {
 func TestStreamWithAnOldHandle(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	release := e.gate()
-	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
-	e.ok(err)
+	s := must.Get(e.StreamCreate(cuda.StreamNonBlocking, 0))
 	e.ok(e.StreamWaitValue32(s, address(release), 1, cuda.WaitEQ))
 	e.ok(e.StreamDestroy(s))
-	again, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
-	e.ok(err)
+	again := must.Get(e.StreamCreate(cuda.StreamNonBlocking, 0))
 	require.Equal(t, s, again)
-	done, err := e.StreamQuery(again)
-	e.ok(err)
+	done := must.Get(e.StreamQuery(again))
 	require.True(t, done)
 	release.Store(1)
 	e.ok(e.CtxSynchronize())
@@ -93,22 +90,19 @@ func TestStreamWithAnOldHandle(t *testing.T) {
 func TestAddressesComeAgain(t *testing.T) {
 	const place = 1 << 16
 	e := start(t, cudaemu.Config{})
-	first, err := e.MemAlloc(place)
-	e.ok(err)
+	first := must.Get(e.MemAlloc(place))
 	e.ok(e.MemFree(first))
 	for _, n := range []int{256, place, 1000, place} {
-		p, err := e.MemAlloc(n)
-		e.ok(err)
+		p := must.Get(e.MemAlloc(n))
 		require.Equal(t, first, p, n)
 		e.ok(e.MemFree(p))
 	}
-	p, err := e.MemAlloc(place + 1)
-	e.ok(err)
+	p := must.Get(e.MemAlloc(place + 1))
 	require.NotEqual(t, first, p)
 	e.ok(e.MemFree(p))
 
 	fresh := start(t, cudaemu.Config{FreshAddresses: true})
-	p, err = fresh.MemAlloc(64)
+	p, err := fresh.MemAlloc(64)
 	fresh.ok(err)
 	fresh.ok(fresh.MemFree(p))
 	require.NotEqual(t, p, fresh.alloc(64, true))

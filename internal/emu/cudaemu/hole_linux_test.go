@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Zeros that are copied to memory that nobody wrote take no pages of this machine; they are written all the same, and
@@ -15,15 +17,12 @@ func TestZerosTakeNoPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runtime.LockOSThread() // has the current context
 			defer runtime.UnlockOSThread()
-			m, err := New(Config{Plain: plain})
-			require.NoError(t, err)
+			m := must.Get(New(Config{Plain: plain}))
 			defer m.Close()
-			ctx, err := m.DevicePrimaryCtxRetain(0)
-			require.NoError(t, err)
+			ctx := must.Get(m.DevicePrimaryCtxRetain(0))
 			require.NoError(t, m.CtxSetCurrent(ctx))
 			const n = 8 << 20
-			p, err := m.MemAlloc(n)
-			require.NoError(t, err)
+			p := must.Get(m.MemAlloc(n))
 			r := m.regions.find(uint64(p))
 			pages := func() int64 {
 				var st unix.Stat_t

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestInterpreterIsSequential: the packages that execute kernels start no goroutines and have no
@@ -17,8 +19,7 @@ import (
 // them.
 func TestInterpreterIsSequential(t *testing.T) {
 	for _, dir := range []string{"../alu", "../simt", "../weakmem"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		require.NoError(t, err)
+		files := must.Get(filepath.Glob(filepath.Join(dir, "*.go")))
 		if _, err := os.Stat(dir); err != nil {
 			t.Skip("the source is not here")
 		}
@@ -27,8 +28,7 @@ func TestInterpreterIsSequential(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
+			f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))
 			for _, imp := range f.Imports {
 				require.NotEqual(t, `"sync"`, imp.Path.Value, file)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestExchange has kernels in two processes send each other numbers by way of
@@ -121,15 +122,12 @@ func (e *env) trade(way string, c *child) (mine, theirs, out uintptr) {
 	out = e.alloc(64, true)
 	if !strings.HasPrefix(way, "mapped") {
 		mine = e.alloc(256, true)
-		h, err := e.IpcGetMemHandle(mine)
-		e.ok(err)
+		h := must.Get(e.IpcGetMemHandle(mine))
 		c.say(hex.EncodeToString(h[:]))
-		b, err := hex.DecodeString(c.hear())
-		e.ok(err)
+		b := must.Get(hex.DecodeString(c.hear()))
 		require.Len(e, b, len(h))
 		copy(h[:], b)
-		theirs, err = e.IpcOpenMemHandle(h)
-		e.ok(err)
+		theirs = must.Get(e.IpcOpenMemHandle(h))
 		e.Cleanup(func() { e.IpcCloseMemHandle(theirs) })
 		base, n, err := e.MemGetAddressRange(theirs + 8)
 		e.ok(err)
@@ -137,27 +135,21 @@ func (e *env) trade(way string, c *child) (mine, theirs, out uintptr) {
 		require.Equal(e, 256, n)
 		return mine, theirs, out
 	}
-	d, err := e.CtxGetDevice()
-	e.ok(err)
+	d := must.Get(e.CtxGetDevice())
 	v := e.virtual(int(d), true)
 	e.ok(e.MemsetD8(v.p, 0, 256))
 	e.ok(e.CtxSynchronize())
-	fd, err := e.MemExportToShareableHandle(v.h)
-	e.ok(err)
+	fd := must.Get(e.MemExportToShareableHandle(v.h))
 	file := os.NewFile(uintptr(fd), "memory")
 	e.Cleanup(func() { file.Close() })
 	c.say(fmt.Sprintf("%d/%d", os.Getpid(), fd))
 	var pid, other int
-	_, err = fmt.Sscanf(c.hear(), "%d/%d", &pid, &other)
-	e.ok(err)
+	must.Get(fmt.Sscanf(c.hear(), "%d/%d", &pid, &other))
 	// A socket would carry the descriptor; /proc is shorter.
-	their, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, other), os.O_RDWR, 0)
-	e.ok(err)
+	their := must.Get(os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, other), os.O_RDWR, 0))
 	defer their.Close()
-	h, err := e.MemImportFromShareableHandle(int(their.Fd()))
-	e.ok(err)
-	p, err := e.MemAddressReserve(v.n, 0)
-	e.ok(err)
+	h := must.Get(e.MemImportFromShareableHandle(int(their.Fd())))
+	p := must.Get(e.MemAddressReserve(v.n, 0))
 	e.ok(e.MemMap(p, v.n, h))
 	e.ok(e.MemRelease(h))
 	e.ok(e.MemSetAccess(p, v.n, d))
@@ -178,8 +170,7 @@ func TestChild(t *testing.T) {
 		freedChild(t, kind)
 	}
 	var rounds uint32
-	_, err := fmt.Sscan(os.Getenv("CUDAEMU_ROUNDS"), &rounds)
-	require.NoError(t, err)
+	must.Get(fmt.Sscan(os.Getenv("CUDAEMU_ROUNDS"), &rounds))
 	e := start(t, cudaemu.Config{Devices: 2, Seed: 6})
 	e.use(1)
 	c := &child{env: e, in: os.NewFile(4, "out"), out: os.NewFile(3, "in")}
@@ -206,8 +197,7 @@ func TestHandles(t *testing.T) {
 	h, err := a.IpcGetMemHandle(p + 77)
 	a.ok(err)
 
-	_, err = a.IpcOpenMemHandle(h)
-	a.is(err, cuda.ErrInvalidContext) // its own
+	a.is(must.Err(a.IpcOpenMemHandle(h)), cuda.ErrInvalidContext) // its own
 	q, err := b.IpcOpenMemHandle(h)
 	b.ok(err)
 	require.Equal(t, uint32(0x09090909), b.word(q+5<<20-4))
@@ -226,8 +216,7 @@ func TestHandles(t *testing.T) {
 	for i := range 56 { // a bit of it wrong
 		bad := h
 		bad[i] ^= 4
-		_, err = b.IpcOpenMemHandle(bad)
-		require.Error(t, err, "byte %d", i)
+		require.Error(t, must.Err(b.IpcOpenMemHandle(bad)), "byte %d", i)
 	}
 	_, err = b.IpcOpenEventHandle(h)
 	b.is(err, cuda.ErrMapFailed) // of memory
@@ -305,8 +294,8 @@ func FuzzOpenHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h cuda.IPCHandle
 		copy(h[:], b)
-		require.Error(t, cuda.With(m, ctx, func() error { _, err := m.IpcOpenMemHandle(h); return err }))
-		require.Error(t, cuda.With(m, ctx, func() error { _, err := m.IpcOpenEventHandle(h); return err }))
+		require.Error(t, cuda.With(m, ctx, func() error { return must.Err(m.IpcOpenMemHandle(h)) }))
+		require.Error(t, cuda.With(m, ctx, func() error { return must.Err(m.IpcOpenEventHandle(h)) }))
 	})
 }
 
@@ -331,12 +320,10 @@ func FuzzImport(f *testing.F) {
 		if size < 0 || size > 16<<20 {
 			return
 		}
-		file, err := os.CreateTemp(t.TempDir(), "")
-		require.NoError(t, err)
+		file := must.Get(os.CreateTemp(t.TempDir(), ""))
 		defer file.Close()
 		require.NoError(t, file.Truncate(size))
-		_, err = file.WriteAt(label, 0)
-		require.NoError(t, err)
+		must.Get(file.WriteAt(label, 0))
 		if h, err := m.MemImportFromShareableHandle(int(file.Fd())); err == nil {
 			require.NoError(t, m.MemRelease(h))
 		}

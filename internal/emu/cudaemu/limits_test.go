@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // heaps has a kernel that takes n bytes from the heap and stores their address at out, and one that gives them back.
@@ -63,8 +64,7 @@ func TestContextLimits(t *testing.T) {
 		if c.limit == 9 {
 			continue
 		}
-		n, err := e.CtxGetLimit(c.limit)
-		e.ok(err)
+		n := must.Get(e.CtxGetLimit(c.limit))
 		require.Equal(t, c.then, n, "%d of limit %d", c.set, c.limit)
 	}
 }

@@ -100,9 +100,12 @@ func New(cfg Config) (*Machine, error) {
 	for _, i := range cfg.Visible {
 		m.visible = append(m.visible, m.devices[i])
 	}
-	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions,
-		Book: cfg.Book, SetConditional: m.setCondition,
-		Print: cfg.Print, Trace: m.trace()})
+	world := simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions,
+		Book: cfg.Book, SetConditional: m.setCondition, Print: cfg.Print}
+	if cfg.Speed != nil {
+		world.Trace = m.clock
+	}
+	m.world = simt.NewWorld(world)
 	m.inject.init(cfg)
 	m.model.init()
 	m.exec.init(m)

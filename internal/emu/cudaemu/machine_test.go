@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // The driver's answers are those of its Config.
@@ -18,32 +19,26 @@ func TestConfig(t *testing.T) {
 	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Name: "Small", Major: 7, Memory: 1 << 20}, {Bus: 9}},
 		DriverVersion: 12020,
 		Peers:         func(a, b int) bool { return a > b }})
-	name, err := e.DeviceGetName(0)
-	e.ok(err)
+	name := must.Get(e.DeviceGetName(0))
 	require.Equal(t, "Small", name)
-	bus, err := e.DeviceGetPCIBusId(1)
-	e.ok(err)
+	bus := must.Get(e.DeviceGetPCIBusId(1))
 	require.Equal(t, "0000:09:00.0", bus)
-	v, err := e.DriverGetVersion()
-	e.ok(err)
+	v := must.Get(e.DriverGetVersion())
 	require.Equal(t, 12020, v)
 	for _, c := range []struct {
 		a, b cuda.Device
 		can  bool
 	}{{0, 1, false}, {1, 0, true}, {1, 1, false}} {
-		can, err := e.DeviceCanAccessPeer(c.a, c.b)
-		e.ok(err)
+		can := must.Get(e.DeviceCanAccessPeer(c.a, c.b))
 		require.Equal(t, c.can, can, "%d %d", c.a, c.b)
 	}
 	e.is(e.CtxEnablePeerAccess(e.ctx[1]), cuda.ErrPeerAccessUnsupported)
 	e.is(e.CtxEnablePeerAccess(e.ctx[0]), cuda.ErrPeerAccessUnsupported)
 	e.is(e.CtxEnablePeerAccess(77), cuda.ErrInvalidContext)
 
-	none, err := cudaemu.New(cudaemu.Config{Shapes: []cudaemu.Device{}})
-	require.NoError(t, err)
+	none := must.Get(cudaemu.New(cudaemu.Config{Shapes: []cudaemu.Device{}}))
 	defer none.Close()
-	n, err := none.DeviceGetCount()
-	require.NoError(t, err)
+	n := must.Get(none.DeviceGetCount())
 	require.Zero(t, n)
 }
 
@@ -52,8 +47,7 @@ func TestVersions(t *testing.T) {
 	_, err := e.UserObjectCreate(func() {}, 1)
 	e.is(err, cuda.ErrNotFound)
 	require.Contains(t, err.Error(), "CUDA 11.3")
-	_, err = e.StreamGetCaptureInfo(0)
-	e.is(err, cuda.ErrNotFound)
+	e.is(must.Err(e.StreamGetCaptureInfo(0)), cuda.ErrNotFound)
 	ev := e.event(0)
 	e.ok(e.EventRecordWithFlags(ev, 0, 0)) // 11.1
 	_, err = e.ModuleLoadData([]byte(edited(t, ".version 7.0", ".version 7.3")))
@@ -64,33 +58,22 @@ func TestVersions(t *testing.T) {
 func TestLeaks(t *testing.T) {
 	runtime.LockOSThread() // the thread has the current context
 	defer runtime.UnlockOSThread()
-	m, err := cudaemu.New(cudaemu.Config{})
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{}))
 	e := &env{TB: t, Machine: m}
-	ctx, err := m.DevicePrimaryCtxRetain(0)
-	e.ok(err)
+	ctx := must.Get(m.DevicePrimaryCtxRetain(0))
 	e.ok(m.CtxSetCurrent(ctx))
 	defer m.CtxSetCurrent(0)
-	_, err = m.MemAlloc(100)
-	e.ok(err)
-	s, err := m.StreamCreate(0, 0)
-	e.ok(err)
-	_, err = m.EventCreate(0)
-	e.ok(err)
-	_, err = m.ModuleLoadData([]byte(ptxText))
-	e.ok(err)
-	g, err := m.GraphCreate()
-	e.ok(err)
-	_, err = m.GraphInstantiate(g, 0)
-	e.ok(err)
-	_, err = m.UserObjectCreate(func() {}, 1)
-	e.ok(err)
-	_, err = m.MemAddressReserve(2<<20, 0)
-	e.ok(err)
-	_, err = m.MemCreate(2<<20, cuda.AllocationProp{})
-	e.ok(err)
+	must.Get(m.MemAlloc(100))
+	s := must.Get(m.StreamCreate(0, 0))
+	must.Get(m.EventCreate(0))
+	must.Get(m.ModuleLoadData([]byte(ptxText)))
+	g := must.Get(m.GraphCreate())
+	must.Get(m.GraphInstantiate(g, 0))
+	must.Get(m.UserObjectCreate(func() {}, 1))
+	must.Get(m.MemAddressReserve(2<<20, 0))
+	must.Get(m.MemCreate(2<<20, cuda.AllocationProp{}))
 	e.ok(m.StreamBeginCapture(s, cuda.CaptureRelaxed))
-	err = m.Close()
+	err := m.Close()
 	for _, want := range []string{"primary context: retained 1", "100 bytes of MemAlloc", "stream", "1 × event",
 		"1 × module",
 		"1 × graph", "1 × executable graph", "1 × user object", "1 × reserved", "1 × allocation of cuMemCreate",
@@ -98,17 +81,13 @@ func TestLeaks(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.NoError(t, m.Close(), "the second time it does nothing")
-	_, err = m.MemAlloc(100)
-	e.is(err, cuda.ErrDeinitialized)
+	e.is(must.Err(m.MemAlloc(100)), cuda.ErrDeinitialized)
 
 	// Objects that are left in a released context count too.
-	m, err = cudaemu.New(cudaemu.Config{})
-	require.NoError(t, err)
-	ctx, err = m.DevicePrimaryCtxRetain(0)
-	e.ok(err)
+	m = must.Get(cudaemu.New(cudaemu.Config{}))
+	ctx = must.Get(m.DevicePrimaryCtxRetain(0))
 	e.ok(m.CtxSetCurrent(ctx))
-	_, err = m.MemHostAlloc(100, 0)
-	e.ok(err)
+	must.Get(m.MemHostAlloc(100, 0))
 	e.ok(m.DevicePrimaryCtxRelease(0))
 	require.ErrorContains(t, m.Close(), "100 bytes of MemHostAlloc")
 }
@@ -117,8 +96,7 @@ func TestLeaks(t *testing.T) {
 func TestCloseWhileWaiting(t *testing.T) {
 	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {Stall: -1}, "lazy": {Stall: -1, Lazy: true}} {
 		t.Run(name, func(t *testing.T) {
-			m, err := cudaemu.New(cfg)
-			require.NoError(t, err)
+			m := must.Get(cudaemu.New(cfg))
 			e := &env{TB: t, Machine: m, ctx: make([]cuda.Context, 1), modules: map[string][]cuda.Module{}}
 			done := make(chan error)
 			go func() {
@@ -161,8 +139,7 @@ func TestInjection(t *testing.T) {
 	}
 	e.stream(0)
 	e.use(1)
-	_, err := e.StreamCreate(0, 0)
-	e.is(err, cuda.ErrUnknown)
+	e.is(must.Err(e.StreamCreate(0, 0)), cuda.ErrUnknown)
 
 	e.use(0)
 	f := e.kernel("nothing")
@@ -193,10 +170,8 @@ func TestLostDevice(t *testing.T) {
 		launch(e, "await", 0, &waitArgs{p}) // it would wait for ever
 		time.AfterFunc(5*time.Millisecond, func() { e.LoseDevice(0, r) })
 		e.is(e.CtxSynchronize(), r)
-		_, err := e.MemAlloc(1)
-		e.is(err, r)
-		_, err = e.DeviceGetName(0)
-		e.is(err, r)
+		e.is(must.Err(e.MemAlloc(1)), r)
+		e.is(must.Err(e.DeviceGetName(0)), r)
 		e.use(1)
 		require.NotZero(t, e.alloc(64, true), "the other device goes on")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Images that are no PTX for the device are refused with the result of a real driver.
@@ -48,8 +49,7 @@ func TestRefused(t *testing.T) {
 			_, err := e.ModuleLoadData([]byte(c.image))
 			e.is(err, c.want)
 			require.ErrorContains(t, err, c.says)
-			m, err := e.ModuleLoadData([]byte(ptxText + "\x00"))
-			e.ok(err)
+			m := must.Get(e.ModuleLoadData([]byte(ptxText + "\x00")))
 			e.ok(e.ModuleUnload(m))
 			e.is(e.ModuleUnload(m), cuda.ErrInvalidHandle)
 		})
@@ -59,8 +59,7 @@ func TestRefused(t *testing.T) {
 // TestAddressInVariable looks at a variable that holds the address of another.
 func TestAddressInVariable(t *testing.T) {
 	e := start(t, cudaemu.Config{})
-	m, err := e.ModuleLoadData([]byte(ptxText))
-	e.ok(err)
+	m := must.Get(e.ModuleLoadData([]byte(ptxText)))
 	here, n, err := e.ModuleGetGlobal(m, "here")
 	e.ok(err)
 	require.Equal(t, 8, n)
@@ -71,8 +70,7 @@ func TestAddressInVariable(t *testing.T) {
 	e.ok(e.MemcpyDtoH(b, here))
 	require.Equal(t, uint64(there), binary.LittleEndian.Uint64(b))
 	e.is(e.MemFree(there), cuda.ErrInvalidValue)
-	f, err := e.ModuleGetFunction(m, "store")
-	e.ok(err)
+	f := must.Get(e.ModuleGetFunction(m, "store"))
 	e.ok(e.ModuleUnload(m))
 	e.is(e.LaunchKernel(f, &cuda.Launch{}, make([]byte, 12)), cuda.ErrInvalidHandle)
 	_, _, err = e.ModuleGetGlobal(m, "here")
@@ -82,17 +80,13 @@ func TestAddressInVariable(t *testing.T) {
 func TestLimits(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	few, box := e.kernel("few"), e.kernel("reverse")
-	n, err := e.FuncGetAttribute(cuda.FuncMaxThreadsPerBlock, few)
-	e.ok(err)
+	n := must.Get(e.FuncGetAttribute(cuda.FuncMaxThreadsPerBlock, few))
 	require.Equal(t, 64, n)
-	n, err = e.FuncGetAttribute(cuda.FuncSharedBytes, box)
-	e.ok(err)
+	n = must.Get(e.FuncGetAttribute(cuda.FuncSharedBytes, box))
 	require.Equal(t, 256, n)
-	n, err = e.FuncGetAttribute(cuda.FuncMaxDynamicShared, box)
-	e.ok(err)
+	n = must.Get(e.FuncGetAttribute(cuda.FuncMaxDynamicShared, box))
 	require.Equal(t, 48<<10-256, n)
-	_, err = e.FuncGetAttribute(99, box)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.FuncGetAttribute(99, box)), cuda.ErrInvalidValue)
 	e.is(e.FuncSetAttribute(box, cuda.FuncMaxDynamicShared, 227<<10), cuda.ErrInvalidValue)
 	e.ok(e.FuncSetAttribute(box, cuda.FuncMaxDynamicShared, 227<<10-256))
 
@@ -113,8 +107,7 @@ func TestLimits(t *testing.T) {
 	for _, c := range []struct{ threads, shared, want int }{
 		{32, 0, 32}, {1024, 0, 2}, {64, 40 << 10, 5}, {64, 100 << 10, 0}, {65, 0, 21},
 	} {
-		n, err := e.OccupancyMaxActiveBlocksPerMultiprocessor(few, c.threads, c.shared)
-		e.ok(err)
+		n := must.Get(e.OccupancyMaxActiveBlocksPerMultiprocessor(few, c.threads, c.shared))
 		require.Equal(t, c.want, n, "%+v", c)
 	}
 }
@@ -180,11 +173,9 @@ func TestKernelBeyondTheEmulator(t *testing.T) {
 }
 `
 	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Major: 9}}})
-	m, err := e.ModuleLoadData([]byte(text))
-	e.ok(err)
-	_, err = e.ModuleGetFunction(m, "good")
-	e.ok(err)
-	_, err = e.ModuleGetFunction(m, "beyond")
+	m := must.Get(e.ModuleLoadData([]byte(text)))
+	must.Get(e.ModuleGetFunction(m, "good"))
+	_, err := e.ModuleGetFunction(m, "beyond")
 	e.is(err, cuda.ErrNotSupported)
 	require.ErrorContains(t, err, "multimem.ld_reduce")
 	require.ErrorContains(t, err, "kernel beyond")

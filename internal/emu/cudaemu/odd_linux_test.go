@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 var rewriteOdd = flag.Bool("rewrite", false, "write testdata/odd.txt anew")
@@ -47,11 +48,9 @@ func TestOddCalls(t *testing.T) {
 			if n := method.Type.NumOut(); method.Type.Out(n-1) != reflect.TypeFor[error]() {
 				continue
 			}
-			m, err := cudaemu.New(cudaemu.Config{Devices: 2, DriverVersion: state.version})
-			require.NoError(t, err)
+			m := must.Get(cudaemu.New(cudaemu.Config{Devices: 2, DriverVersion: state.version}))
 			if state.context {
-				ctx, err := m.DevicePrimaryCtxRetain(0)
-				require.NoError(t, err)
+				ctx := must.Get(m.DevicePrimaryCtxRetain(0))
 				require.NoError(t, m.CtxPushCurrent(ctx))
 			}
 			if state.closed {
@@ -67,8 +66,7 @@ func TestOddCalls(t *testing.T) {
 	if *rewriteOdd {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
+	want := must.Get(os.ReadFile(file))
 	require.Equal(t, string(want), text)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Memory in the order of streams is there between the two calls, and only for what is ordered with both.
@@ -54,8 +55,7 @@ func TestOrderedMemory(t *testing.T) {
 			for seed := range uint64(5) {
 				e := start(t, cudaemu.Config{Seed: seed})
 				a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
-				p, err := e.MemAllocAsync(64, a)
-				e.ok(err)
+				p := must.Get(e.MemAllocAsync(64, a))
 				c.use(e, a, b, p)
 				e.CtxSynchronize()
 				require.Equal(t, c.want, e.kinds()[weakmem.OutOfBounds], "%v", e.Reports())
@@ -70,10 +70,8 @@ func TestOrderedRoom(t *testing.T) {
 	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Memory: 1 << 20}}})
 	s := e.stream(cuda.StreamNonBlocking)
 	for range 5 {
-		p, err := e.MemAllocAsync(1<<20, s)
-		e.ok(err)
-		_, err = e.MemAllocAsync(1, s)
-		e.is(err, cuda.ErrOutOfMemory)
+		p := must.Get(e.MemAllocAsync(1<<20, s))
+		e.is(must.Err(e.MemAllocAsync(1, s)), cuda.ErrOutOfMemory)
 		e.ok(e.MemFreeAsync(p, s))
 	}
 	e.ok(e.CtxSynchronize())

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // A question is calls of the driver whose answers are compared with a recording.
@@ -28,14 +29,13 @@ func inCapture(name string, mode cuda.CaptureMode, f func(*inquiry) error) quest
 // questions must neither kill the context nor crash the process.
 var questions = []question{
 	inCapture("synchronize another stream", 0, func(a *inquiry) error { return a.StreamSynchronize(a.other) }),
-	inCapture("query another stream", 0, func(a *inquiry) error { _, err := a.StreamQuery(a.other); return err }),
-	inCapture("query an event", 0, func(a *inquiry) error { _, err := a.EventQuery(a.ev); return err }),
+	inCapture("query another stream", 0, func(a *inquiry) error { return must.Err(a.StreamQuery(a.other)) }),
+	inCapture("query an event", 0, func(a *inquiry) error { return must.Err(a.EventQuery(a.ev)) }),
 	inCapture("synchronize an event", 0, func(a *inquiry) error { return a.EventSynchronize(a.ev) }),
-	inCapture("query an event", 2, func(a *inquiry) error { _, err := a.EventQuery(a.ev); return err }),
+	inCapture("query an event", 2, func(a *inquiry) error { return must.Err(a.EventQuery(a.ev)) }),
 	inCapture("query a recorded event", 0, func(a *inquiry) error {
 		a.says(a.EventRecord(a.ev, a.other))
-		_, err := a.EventQuery(a.ev)
-		return err
+		return must.Err(a.EventQuery(a.ev))
 	}),
 	inCapture("synchronous copy", 0, func(a *inquiry) error { return a.MemcpyHtoD(a.p, make([]byte, 4)) }),
 	inCapture("synchronous copy", 2, func(a *inquiry) error { return a.MemcpyHtoD(a.p, make([]byte, 4)) }),
@@ -66,7 +66,7 @@ var questions = []question{
 		}
 		return err
 	}),
-	inCapture("allocate", 0, func(a *inquiry) error { _, err := a.MemAlloc(64); return err }),
+	inCapture("allocate", 0, func(a *inquiry) error { return must.Err(a.MemAlloc(64)) }),
 	inCapture("allocate", 2, func(a *inquiry) error {
 		p, err := a.MemAlloc(64)
 		if err == nil {
@@ -75,13 +75,13 @@ var questions = []question{
 		return err
 	}),
 	inCapture("free", 0, func(a *inquiry) error { return a.MemFree(a.p) }),
-	inCapture("allocate on the host", 0, func(a *inquiry) error { _, err := a.MemHostAlloc(64, 0); return err }),
+	inCapture("allocate on the host", 0, func(a *inquiry) error { return must.Err(a.MemHostAlloc(64, 0)) }),
 	inCapture("free on the host", 0, func(a *inquiry) error { return a.MemFreeHost(a.h) }),
 	inCapture("register", 0, func(a *inquiry) error {
 		b := make([]byte, 8192)
 		return a.MemHostRegister(uintptr(unsafe.Pointer(&b[0])), 8192, 0)
 	}),
-	inCapture("load a module", 0, func(a *inquiry) error { _, err := a.ModuleLoadData([]byte(ptxText)); return err }),
+	inCapture("load a module", 0, func(a *inquiry) error { return must.Err(a.ModuleLoadData([]byte(ptxText))) }),
 	inCapture("make virtual memory", 0, func(a *inquiry) error {
 		h, err := a.MemCreate(2<<20, cuda.AllocationProp{})
 		if err == nil {
@@ -89,8 +89,8 @@ var questions = []question{
 		}
 		return err
 	}),
-	inCapture("IPC handle", 0, func(a *inquiry) error { _, err := a.IpcGetMemHandle(a.p); return err }),
-	inCapture("pointer attribute", 0, func(a *inquiry) error { _, err := a.PointerGetAttribute(2, a.p); return err }),
+	inCapture("IPC handle", 0, func(a *inquiry) error { return must.Err(a.IpcGetMemHandle(a.p)) }),
+	inCapture("pointer attribute", 0, func(a *inquiry) error { return must.Err(a.PointerGetAttribute(2, a.p)) }),
 	inCapture("free memory", 0, func(a *inquiry) error { _, _, err := a.MemGetInfo(); return err }),
 	inCapture("synchronize the context", 0, func(a *inquiry) error { return a.CtxSynchronize() }),
 	inCapture("synchronize the context", 2, func(a *inquiry) error { return a.CtxSynchronize() }),
@@ -108,13 +108,12 @@ var questions = []question{
 	inCapture("end on a stream that joined", 2, func(a *inquiry) error {
 		a.says(a.EventRecord(a.ev, a.s))
 		a.says(a.StreamWaitEvent(a.other, a.ev, 0))
-		_, err := a.StreamEndCapture(a.other)
-		return err
+		return must.Err(a.StreamEndCapture(a.other))
 	}),
 	inCapture("end on another thread", 1, func(a *inquiry) error {
 		result := make(chan error)
 		go func() {
-			result <- cuda.With(a.Driver, a.ctx, func() error { _, err := a.StreamEndCapture(a.s); return err })
+			result <- cuda.With(a.Driver, a.ctx, func() error { return must.Err(a.StreamEndCapture(a.s)) })
 		}()
 		return <-result
 	}),
@@ -129,8 +128,7 @@ var questions = []question{
 	}),
 	inCapture("query a captured event", 2, func(a *inquiry) error {
 		a.says(a.EventRecord(a.ev, a.s))
-		_, err := a.EventQuery(a.ev)
-		return err
+		return must.Err(a.EventQuery(a.ev))
 	}),
 	inCapture("synchronize a captured event", 2, func(a *inquiry) error {
 		a.says(a.EventRecord(a.ev, a.s))
@@ -156,8 +154,7 @@ var questions = []question{
 		a.says(a.StreamBeginCapture(a.other, 2))
 		a.says(a.EventRecord(a.ev, a.other))
 		a.ends(a.other)
-		_, err := a.EventQuery(a.ev)
-		return err
+		return must.Err(a.EventQuery(a.ev))
 	}),
 	inCapture("destroy a stream that joined", 2, func(a *inquiry) error { return a.destroyJoined(false) }),
 	inCapture("destroy a stream that joined and was waited for", 2,
@@ -173,8 +170,7 @@ var questions = []question{
 		return err
 	}),
 	inCapture("allocate when invalid", 0, func(a *inquiry) error {
-		_, err := a.MemAlloc(64)
-		a.says(err)
+		a.says(must.Err(a.MemAlloc(64)))
 		p, err := a.MemAlloc(64)
 		if err == nil {
 			a.MemFree(p)
@@ -198,8 +194,7 @@ var questions = []question{
 		return err
 	}),
 	inCapture("info when invalid", 0, func(a *inquiry) error {
-		_, err := a.MemAlloc(64)
-		a.says(err)
+		a.says(must.Err(a.MemAlloc(64)))
 		i, err := a.StreamGetCaptureInfo(a.s)
 		a.is(i.Status)
 		a.is(i.Graph != 0)
@@ -221,13 +216,11 @@ var questions = []question{
 		a.says(a.StreamBeginCapture(a.s, 2))
 		a.says(a.EventRecord(a.ev, a.s))
 		a.ends(a.s)
-		_, err := a.EventQuery(a.ev)
-		a.says(err)
+		a.says(must.Err(a.EventQuery(a.ev)))
 		a.says(a.EventSynchronize(a.ev))
 		a.says(a.StreamWaitEvent(a.other, a.ev, 0))
 		a.says(a.EventRecord(a.ev, a.other))
-		_, err = a.EventQuery(a.ev)
-		a.says(err)
+		a.says(must.Err(a.EventQuery(a.ev)))
 	}},
 	{"event of a capture that ended, after a record", func(a *inquiry) {
 		e, err := a.EventCreate(0)
@@ -237,18 +230,14 @@ var questions = []question{
 		a.says(a.StreamBeginCapture(a.s, 2))
 		a.says(a.EventRecord(e, a.s))
 		a.ends(a.s)
-		_, err = a.EventElapsedTime(e, e)
-		a.says(err)
-		_, err = a.EventQuery(e)
-		a.says(err)
+		a.says(must.Err(a.EventElapsedTime(e, e)))
+		a.says(must.Err(a.EventQuery(e)))
 		a.EventDestroy(e)
 	}},
 	{"blocking stream captures, legacy stream used", func(a *inquiry) {
 		a.says(a.StreamBeginCapture(a.blocking, 2))
-		_, err := a.StreamIsCapturing(0)
-		a.says(err)
-		_, err = a.StreamGetCaptureInfo(0)
-		a.says(err)
+		a.says(must.Err(a.StreamIsCapturing(0)))
+		a.says(must.Err(a.StreamGetCaptureInfo(0)))
 		a.says(a.MemsetD8Async(a.p, 1, 4, 0))
 		a.ends(a.blocking)
 	}},
@@ -273,11 +262,9 @@ var questions = []question{
 		a.says(a.StreamDestroy(s))
 	}},
 	{"not capturing", func(a *inquiry) {
-		_, err := a.StreamEndCapture(a.s)
-		a.says(err)
+		a.says(must.Err(a.StreamEndCapture(a.s)))
 		a.says(a.StreamUpdateCaptureDependencies(a.s, nil, 1))
-		_, err = a.StreamIsCapturing(0)
-		a.says(err)
+		a.says(must.Err(a.StreamIsCapturing(0)))
 	}},
 	{"external events outside of a capture", func(a *inquiry) {
 		a.says(a.EventRecordWithFlags(a.ev, a.s, 1))
@@ -285,21 +272,16 @@ var questions = []question{
 		a.says(a.EventRecordWithFlags(a.ev, a.s, 7))
 	}},
 	{"events", func(a *inquiry) {
-		_, err := a.EventElapsedTime(a.ev, a.ev)
-		a.says(err)
+		a.says(must.Err(a.EventElapsedTime(a.ev, a.ev)))
 		e, err := a.EventCreate(0)
 		a.says(err)
-		_, err = a.EventElapsedTime(e, e)
-		a.says(err)
+		a.says(must.Err(a.EventElapsedTime(e, e)))
 		a.says(a.EventDestroy(e))
-		_, err = a.EventCreate(cuda.EventInterprocess)
-		a.says(err)
-		_, err = a.EventCreate(1 << 20)
-		a.says(err)
+		a.says(must.Err(a.EventCreate(cuda.EventInterprocess)))
+		a.says(must.Err(a.EventCreate(1 << 20)))
 	}},
 	{"streams", func(a *inquiry) {
-		_, err := a.StreamCreate(77, 0)
-		a.says(err)
+		a.says(must.Err(a.StreamCreate(77, 0)))
 		a.says(a.StreamDestroy(0))
 		for _, s := range []cuda.Stream{0, 1, 2, a.s, a.blocking} {
 			f, err := a.StreamGetFlags(s)
@@ -320,12 +302,11 @@ var questions = []question{
 		a.is(greatest)
 	}},
 	{"device memory", func(a *inquiry) {
-		_, err := a.MemAlloc(0)
-		a.says(err)
+		a.says(must.Err(a.MemAlloc(0)))
 		a.says(a.MemFree(0))
 		a.says(a.MemFree(a.p + 256))
 		a.says(a.MemFree(a.h))
-		_, _, err = a.MemGetAddressRange(a.h)
+		_, _, err := a.MemGetAddressRange(a.h)
 		a.says(err)
 		p, err := a.MemAlloc(1000)
 		a.says(err)
@@ -335,15 +316,12 @@ var questions = []question{
 		a.says(a.MemFree(p))
 	}},
 	{"host memory", func(a *inquiry) {
-		_, err := a.MemHostAlloc(0, 0)
-		a.says(err)
+		a.says(must.Err(a.MemHostAlloc(0, 0)))
 		a.says(a.MemFreeHost(a.h + 64))
-		_, err = a.MemHostGetDevicePointer(a.p)
-		a.says(err)
+		a.says(must.Err(a.MemHostGetDevicePointer(a.p)))
 		b := make([]byte, 3*4096)
 		p := uintptr(unsafe.Pointer(&b[0]))
-		_, err = a.MemHostGetDevicePointer(p)
-		a.says(err)
+		a.says(must.Err(a.MemHostGetDevicePointer(p)))
 		a.says(a.MemHostRegister(p, 4096, 0))
 		a.says(a.MemHostRegister(p, 4096, 0))
 		a.says(a.MemHostRegister(p+64, 64, 0))
@@ -382,37 +360,27 @@ var questions = []question{
 				}
 			}
 		}
-		_, err := a.PointerGetAttribute(999, a.p)
-		a.says(err)
+		a.says(must.Err(a.PointerGetAttribute(999, a.p)))
 		a.says(a.PointerSetSyncMemops(a.h, true))
-		_, err = a.PointerGetAttribute(cuda.PointerMemoryType, 64)
-		a.says(err)
+		a.says(must.Err(a.PointerGetAttribute(cuda.PointerMemoryType, 64)))
 	}},
 	{"contexts", func(a *inquiry) {
 		c, err := a.CtxPopCurrent()
 		a.says(err)
 		a.is(c == a.ctx)
-		_, err = a.CtxPopCurrent()
-		a.says(err)
-		_, err = a.CtxGetDevice()
-		a.says(err)
+		a.says(must.Err(a.CtxPopCurrent()))
+		a.says(must.Err(a.CtxGetDevice()))
 		a.says(a.CtxSynchronize())
-		_, err = a.StreamQuery(0)
-		a.says(err)
-		_, err = a.StreamQuery(a.s)
-		a.says(err)
-		_, err = a.EventQuery(a.ev)
-		a.says(err)
+		a.says(must.Err(a.StreamQuery(0)))
+		a.says(must.Err(a.StreamQuery(a.s)))
+		a.says(must.Err(a.EventQuery(a.ev)))
 		a.says(a.EventRecord(a.ev, a.s))
 		a.says(a.MemsetD8Async(a.p, 1, 4, a.s))
 		_, _, err = a.MemGetAddressRange(a.p)
 		a.says(err)
-		_, err = a.IpcGetMemHandle(a.p)
-		a.says(err)
-		_, err = a.MemCreate(1, cuda.AllocationProp{})
-		a.says(err)
-		_, err = a.StreamIsCapturing(a.s)
-		a.says(err)
+		a.says(must.Err(a.IpcGetMemHandle(a.p)))
+		a.says(must.Err(a.MemCreate(1, cuda.AllocationProp{})))
+		a.says(must.Err(a.StreamIsCapturing(a.s)))
 		g, err := a.GraphCreate()
 		if a.says(err) {
 			x, err := a.GraphInstantiate(g, 0)
@@ -422,10 +390,8 @@ var questions = []question{
 		}
 		a.says(a.CtxSetCurrent(a.ctx))
 		a.says(a.CtxEnablePeerAccess(a.ctx))
-		_, err = a.DeviceGetP2PAttribute(1, 0, 0)
-		a.says(err)
-		_, err = a.DeviceGetAttribute(9999, 0)
-		a.says(err)
+		a.says(must.Err(a.DeviceGetP2PAttribute(1, 0, 0)))
+		a.says(must.Err(a.DeviceGetAttribute(9999, 0)))
 		a.says(a.DevicePrimaryCtxRelease(7777))
 	}},
 	{"without a context, on functions and modules", func(a *inquiry) {
@@ -434,14 +400,11 @@ var questions = []question{
 		f, err := a.ModuleGetFunction(m, "nothing")
 		a.says(err)
 		a.CtxSetCurrent(0)
-		_, err = a.ModuleGetFunction(m, "few")
-		a.says(err)
+		a.says(must.Err(a.ModuleGetFunction(m, "few")))
 		_, _, err = a.ModuleGetGlobal(m, "there")
 		a.says(err)
-		_, err = a.FuncGetAttribute(0, f)
-		a.says(err)
-		_, err = a.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 0)
-		a.says(err)
+		a.says(must.Err(a.FuncGetAttribute(0, f)))
+		a.says(must.Err(a.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 0)))
 		a.says(a.LaunchKernel(f, &cuda.Launch{Stream: a.s}, nil))
 		a.says(a.LaunchHostFunc(a.s, func() {}))
 		a.says(a.StreamWriteValue32(a.s, a.p, 1, 0))
@@ -468,36 +431,28 @@ var questions = []question{
 	{"IPC", func(a *inquiry) {
 		h, err := a.IpcGetMemHandle(a.p + 4096)
 		a.says(err)
-		_, err = a.IpcOpenMemHandle(h)
-		a.says(err)
-		_, err = a.IpcOpenMemHandle(cuda.IPCHandle{})
-		a.says(err)
-		_, err = a.IpcGetMemHandle(a.h)
-		a.says(err)
+		a.says(must.Err(a.IpcOpenMemHandle(h)))
+		a.says(must.Err(a.IpcOpenMemHandle(cuda.IPCHandle{})))
+		a.says(must.Err(a.IpcGetMemHandle(a.h)))
 		a.says(a.IpcCloseMemHandle(a.p))
-		_, err = a.IpcGetEventHandle(a.ev)
-		a.says(err)
+		a.says(must.Err(a.IpcGetEventHandle(a.ev)))
 		e, err := a.EventCreate(cuda.EventInterprocess | cuda.EventDisableTiming)
 		a.says(err)
 		h, err = a.IpcGetEventHandle(e)
 		a.says(err)
-		_, err = a.IpcOpenEventHandle(h)
-		a.says(err)
-		_, err = a.IpcOpenEventHandle(cuda.IPCHandle{})
-		a.says(err)
+		a.says(must.Err(a.IpcOpenEventHandle(h)))
+		a.says(must.Err(a.IpcOpenEventHandle(cuda.IPCHandle{})))
 		a.EventDestroy(e)
 	}},
 	{"IPC handles of the other kind", func(a *inquiry) {
 		h, err := a.IpcGetMemHandle(a.p)
 		a.says(err)
-		_, err = a.IpcOpenEventHandle(h)
-		a.says(err)
+		a.says(must.Err(a.IpcOpenEventHandle(h)))
 		e, err := a.EventCreate(cuda.EventInterprocess | cuda.EventDisableTiming)
 		a.says(err)
 		h, err = a.IpcGetEventHandle(e)
 		a.says(err)
-		_, err = a.IpcOpenMemHandle(h)
-		a.says(err)
+		a.says(must.Err(a.IpcOpenMemHandle(h)))
 		a.EventDestroy(e)
 	}},
 	{"virtual memory", func(a *inquiry) {
@@ -506,16 +461,12 @@ var questions = []question{
 		g, err := a.MemGetAllocationGranularity(prop, 0)
 		a.says(err)
 		a.is(g)
-		_, err = a.MemCreate(n+1, prop)
-		a.says(err)
+		a.says(must.Err(a.MemCreate(n+1, prop)))
 		h, err := a.MemCreate(n, prop)
 		a.says(err)
-		_, err = a.MemExportToShareableHandle(h)
-		a.says(err)
-		_, err = a.MemAddressReserve(n+1, 0)
-		a.says(err)
-		_, err = a.MemAddressReserve(n, 3)
-		a.says(err)
+		a.says(must.Err(a.MemExportToShareableHandle(h)))
+		a.says(must.Err(a.MemAddressReserve(n+1, 0)))
+		a.says(must.Err(a.MemAddressReserve(n, 3)))
 		p, err := a.MemAddressReserve(4*n, 0)
 		a.says(err)
 		a.says(a.MemMap(p, n, h))
@@ -534,8 +485,7 @@ var questions = []question{
 		v, err = a.PointerGetAttribute(cuda.PointerRangeSize, p+8)
 		a.says(err)
 		a.is(v)
-		_, err = a.IpcGetMemHandle(p)
-		a.says(err)
+		a.says(must.Err(a.IpcGetMemHandle(p)))
 		a.says(a.MemAddressFree(p, 4*n))
 		a.says(a.MemUnmap(p, n/2))
 		a.says(a.MemUnmap(p, 2*n))
@@ -628,8 +578,7 @@ var questions = []question{
 			a.says(err)
 			a.is(v)
 		}
-		_, err = a.ModuleGetFunction(m, "here")
-		a.says(err)
+		a.says(must.Err(a.ModuleGetFunction(m, "here")))
 		_, _, err = a.ModuleGetGlobal(m, "few")
 		a.says(err)
 		a.says(a.CtxSynchronize())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // fatOf is a fat binary with plain texts, each for a capability.
@@ -41,10 +42,8 @@ func TestFatBinary(t *testing.T) {
 		want         string
 	}{{7, 5, "old"}, {8, 6, "middle"}, {9, 0, "new"}} {
 		e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Major: c.major, Minor: c.minor}}})
-		m, err := e.ModuleLoadData(fat)
-		e.ok(err)
-		_, err = e.ModuleGetFunction(m, c.want)
-		e.ok(err)
+		m := must.Get(e.ModuleLoadData(fat))
+		must.Get(e.ModuleGetFunction(m, c.want))
 		e.ok(e.ModuleUnload(m))
 	}
 	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Major: 7, Minor: 0}}})
@@ -57,10 +56,8 @@ func TestFatBinary(t *testing.T) {
 // in a graph as they are at the launch.
 func TestPageable(t *testing.T) {
 	e := start(t, cudaemu.Config{})
-	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
-	e.ok(err)
-	p, err := e.MemAlloc(4)
-	e.ok(err)
+	s := must.Get(e.StreamCreate(cuda.StreamNonBlocking, 0))
+	p := must.Get(e.MemAlloc(4))
 	host, got := []byte{1, 2, 3, 4}, make([]byte, 4)
 	e.ok(e.MemcpyHtoDAsync(p, host, s))
 	host[0] = 9
@@ -72,10 +69,8 @@ func TestPageable(t *testing.T) {
 	e.ok(e.StreamBeginCapture(s, cuda.CaptureGlobal))
 	e.ok(e.MemcpyHtoDAsync(p, host, s))
 	e.ok(e.MemcpyDtoHAsync(got, p, s))
-	g, err := e.StreamEndCapture(s)
-	e.ok(err)
-	x, err := e.GraphInstantiate(g, 0)
-	e.ok(err)
+	g := must.Get(e.StreamEndCapture(s))
+	x := must.Get(e.GraphInstantiate(g, 0))
 	for i := range byte(3) {
 		host[1] = 10 + i
 		e.ok(e.GraphLaunch(x, s))
@@ -90,15 +85,12 @@ func TestPageable(t *testing.T) {
 
 // A reset frees all objects of a device, which is no leak.
 func TestReset(t *testing.T) {
-	m, err := cudaemu.New(cudaemu.Config{})
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{}))
 	runtime.LockOSThread()                         // the thread ends with the test
 	require.NoError(t, m.DevicePrimaryCtxReset(0)) // where there is nothing
-	c, err := m.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
+	c := must.Get(m.DevicePrimaryCtxRetain(0))
 	require.NoError(t, m.CtxSetCurrent(c))
-	p, err := m.MemAlloc(100)
-	require.NoError(t, err)
+	p := must.Get(m.MemAlloc(100))
 	require.NoError(t, m.DevicePrimaryCtxReset(0))
 	require.ErrorIs(t, m.MemFree(p), cuda.ErrContextIsDestroyed)
 	require.ErrorIs(t, m.DevicePrimaryCtxReset(1), cuda.ErrInvalidDevice)
@@ -107,28 +99,21 @@ func TestReset(t *testing.T) {
 
 // Each attribute of CUDA 13 has a value, and a kind of GPU has its own.
 func TestKinds(t *testing.T) {
-	_, err := cudaemu.Kind("b300")
-	require.ErrorContains(t, err, "known are a100, h100, h200, l4, t4, v100")
-	d, err := cudaemu.Kind("A100")
-	require.NoError(t, err)
+	require.ErrorContains(t, must.Err(cudaemu.Kind("b300")), "known are a100, h100, h200, l4, t4, v100")
+	d := must.Get(cudaemu.Kind("A100"))
 	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{d}})
 	for a := cuda.DeviceAttribute(1); a < 147; a++ {
-		_, err := e.DeviceGetAttribute(a, 0)
-		e.ok(err)
+		must.Get(e.DeviceGetAttribute(a, 0))
 	}
-	_, err = e.DeviceGetAttribute(147, 0)
-	e.is(err, cuda.ErrInvalidValue)
-	sms, err := e.DeviceGetAttribute(cuda.AttrMultiprocessorCount, 0)
-	e.ok(err)
+	e.is(must.Err(e.DeviceGetAttribute(147, 0)), cuda.ErrInvalidValue)
+	sms := must.Get(e.DeviceGetAttribute(cuda.AttrMultiprocessorCount, 0))
 	require.Equal(t, 108, sms)
-	major, err := e.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, 0)
-	e.ok(err)
+	major := must.Get(e.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, 0))
 	require.Equal(t, 8, major)
 	for kind, capability := range map[string][2]int{
 		"v100": {7, 0}, "t4": {7, 5}, "a100": {8, 0}, "l4": {8, 9}, "h100": {9, 0}, "h200": {9, 0},
 	} {
-		d, err := cudaemu.Kind(kind)
-		require.NoError(t, err)
+		d := must.Get(cudaemu.Kind(kind))
 		require.Equal(t, capability, [2]int{d.Major, d.Minor}, kind)
 	}
 }

@@ -113,19 +113,6 @@ func (m *Machine) owner(p uint64) int {
 	return Host
 }
 
-// trace is what simt calls for each instruction of a warp; nil if nobody looks.
-func (m *Machine) trace() func(simt.Event) {
-	if m.cfg.Speed == nil {
-		return m.cfg.Trace
-	}
-	return func(e simt.Event) {
-		m.clock(e)
-		if m.cfg.Trace != nil {
-			m.cfg.Trace(e)
-		}
-	}
-}
-
 // clock counts the time of an instruction of a warp.
 func (m *Machine) clock(e simt.Event) {
 	k := m.model.kernels[e.Grid]

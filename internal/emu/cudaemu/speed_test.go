@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // modelled has two devices, 100 GB/s and 1 µs from one to the other and 10 GB/s back, 1 TB/s within.
@@ -21,8 +22,7 @@ func modelled(a, b int) Speed {
 }
 
 func TestSpeedOfCopies(t *testing.T) {
-	m, err := New(Config{Devices: 2, Plain: true, Speed: modelled})
-	require.NoError(t, err)
+	m := must.Get(New(Config{Devices: 2, Plain: true, Speed: modelled}))
 	defer m.Close()
 	var ctx [2]cuda.Context
 	var mem [2]uintptr
@@ -31,8 +31,7 @@ func TestSpeedOfCopies(t *testing.T) {
 	const n = 1 << 20
 	on := func(i int, f func() error) { require.NoError(t, cuda.With(m, ctx[i], f)) }
 	for i := range ctx {
-		ctx[i], err = m.DevicePrimaryCtxRetain(cuda.Device(i))
-		require.NoError(t, err)
+		ctx[i] = must.Get(m.DevicePrimaryCtxRetain(cuda.Device(i)))
 		on(i, func() (err error) {
 			mem[i], _ = m.MemAlloc(2 * n)
 			stream[i], _ = m.StreamCreate(cuda.StreamNonBlocking, 0)
@@ -88,18 +87,15 @@ func TestSpeedOfCopies(t *testing.T) {
 
 // A bad cell keeps its bit whatever copies, sets and kernels write, in whatever memory lies there.
 func TestBadCell(t *testing.T) {
-	m, err := New(Config{Devices: 2, Cells: []Cell{{Device: 1, Byte: 4096 + 5, Bit: 6, One: true}}})
-	require.NoError(t, err)
+	m := must.Get(New(Config{Devices: 2, Cells: []Cell{{Device: 1, Byte: 4096 + 5, Bit: 6, One: true}}}))
 	defer m.Close()
 	for dev := range 2 {
-		ctx, err := m.DevicePrimaryCtxRetain(cuda.Device(dev))
-		require.NoError(t, err)
+		ctx := must.Get(m.DevicePrimaryCtxRetain(cuda.Device(dev)))
 		require.NoError(t, cuda.With(m, ctx, func() error {
 			first, err := m.MemAlloc(4000) // takes 4096
 			require.NoError(t, err)
 			for range 2 {
-				p, err := m.MemAlloc(100)
-				require.NoError(t, err)
+				p := must.Get(m.MemAlloc(100))
 				require.NoError(t, m.MemsetD8(p, 0x11, 100))
 				var got [100]byte
 				require.NoError(t, m.MemcpyDtoH(got[:], p))

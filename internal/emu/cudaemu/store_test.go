@@ -8,15 +8,14 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // The next user of a cuda.Store gets the memory that one gives back, and the last user gives all to
 // the driver, but for retired memory, which neither the driver nor a program gets again.
 func TestStore(t *testing.T) {
-	m, err := cudaemu.New(cudaemu.Config{})
-	require.NoError(t, err)
-	ctx, err := m.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{}))
+	ctx := must.Get(m.DevicePrimaryCtxRetain(0))
 	first, second := cuda.OpenStore(m, ctx), cuda.OpenStore(m, ctx)
 	require.Same(t, first, second)
 	ended, retired := 0, uintptr(0)
@@ -25,8 +24,7 @@ func TestStore(t *testing.T) {
 	}
 	with(func() {
 		get := func(f func(int) (uintptr, error), n int) uintptr {
-			p, err := f(n)
-			require.NoError(t, err)
+			p := must.Get(f(n))
 			return p
 		}
 		a, h := get(first.Alloc, 1000), get(first.HostAlloc, 1000)
@@ -39,18 +37,15 @@ func TestStore(t *testing.T) {
 		require.NoError(t, second.Retire(a))
 		retired = a
 		require.NotEqual(t, a, get(first.Alloc, 1000))
-		_, err := first.Alloc(1 << 50)
-		require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+		require.ErrorIs(t, must.Err(first.Alloc(1<<50)), cuda.ErrOutOfMemory)
 
 		type key struct{}
 		value := func(v int, err error) (int, error) {
 			return cuda.Stored(first, key{}, func() (int, error) { return v, err }, func(v int) error { ended = v; return nil })
 		}
-		_, err = value(1, errors.New("not yet"))
-		require.ErrorContains(t, err, "not yet")
+		require.ErrorContains(t, must.Err(value(1, errors.New("not yet"))), "not yet")
 		for v := 2; v < 4; v++ {
-			got, err := value(v, nil)
-			require.NoError(t, err)
+			got := must.Get(value(v, nil))
 			require.Equal(t, 2, got)
 		}
 	})
@@ -62,8 +57,7 @@ func TestStore(t *testing.T) {
 	require.NotSame(t, first, third)
 	require.NoError(t, cuda.With(m, ctx, func() error {
 		for range 8 {
-			p, err := m.MemAlloc(1000)
-			require.NoError(t, err)
+			p := must.Get(m.MemAlloc(1000))
 			require.NotEqual(t, retired, p)
 			defer m.MemFree(p)
 		}

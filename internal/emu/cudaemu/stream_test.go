@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestOrder holds one stream back and asks which others wait for it.
@@ -42,8 +43,7 @@ func TestOrder(t *testing.T) {
 				e.ok(e.EventRecord(mark, b))
 				if c.waits {
 					for range 50 {
-						done, err := e.EventQuery(mark)
-						e.ok(err)
+						done := must.Get(e.EventQuery(mark))
 						require.False(t, done)
 					}
 				} else {
@@ -73,9 +73,7 @@ func TestMissingSynchronize(t *testing.T) {
 	p = e.alloc(64, true)
 	launch(e, "store", s, &storeArgs{p, 7})
 	for done := false; !done; {
-		var err error
-		done, err = e.StreamQuery(s)
-		e.ok(err)
+		done = must.Get(e.StreamQuery(s))
 	}
 	require.Equal(t, uint32(7), e.word(p))
 	e.clean()
@@ -88,13 +86,11 @@ func TestQueryOfLegacyStream(t *testing.T) {
 		s := e.stream(flags)
 		host := make(chan struct{})
 		e.ok(e.LaunchHostFunc(s, func() { <-host }))
-		done, err := e.StreamQuery(0)
-		e.ok(err)
+		done := must.Get(e.StreamQuery(0))
 		require.Equal(t, flags == cuda.StreamNonBlocking, done)
 		close(host)
 		e.ok(e.StreamSynchronize(s))
-		done, err = e.StreamQuery(0)
-		e.ok(err)
+		done = must.Get(e.StreamQuery(0))
 		require.True(t, done)
 		e.clean()
 	}
@@ -142,8 +138,7 @@ func TestHostFlag(t *testing.T) {
 func TestDestroyedStream(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	g, p := e.gate(), e.alloc(64, true)
-	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
-	e.ok(err)
+	s := must.Get(e.StreamCreate(cuda.StreamNonBlocking, 0))
 	e.ok(e.StreamWaitValue32(s, address(g), 1, cuda.WaitGEQ))
 	launch(e, "store", s, &storeArgs{p, 9})
 	e.ok(e.StreamDestroy(s))
@@ -161,11 +156,9 @@ func TestEventTimes(t *testing.T) {
 			launch(e, "nothing", 0, &struct{}{})
 			e.ok(e.EventRecord(b, 0))
 			e.ok(e.EventSynchronize(b))
-			ms, err := e.EventElapsedTime(a, b)
-			e.ok(err)
+			ms := must.Get(e.EventElapsedTime(a, b))
 			require.Positive(t, ms)
-			back, err := e.EventElapsedTime(b, a)
-			e.ok(err)
+			back := must.Get(e.EventElapsedTime(b, a))
 			require.Equal(t, -ms, back)
 		})
 	}

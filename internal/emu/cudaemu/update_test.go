@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // An update may change some things of a graph, and says why it refuses others.
@@ -17,8 +18,7 @@ func TestUpdates(t *testing.T) {
 	e.use(1)
 	q := e.alloc(64, true)
 	e.use(0)
-	host, err := e.MemHostAlloc(64, 0)
-	e.ok(err)
+	host := must.Get(e.MemHostAlloc(64, 0))
 	defer e.MemFreeHost(host)
 	event := e.event(cuda.EventDisableTiming)
 	set := func(p uintptr) func() { return func() { e.ok(e.MemsetD8Async(p, 1, 4, s)) } }
@@ -40,10 +40,8 @@ func TestUpdates(t *testing.T) {
 	both := func(f, g func()) func() { return func() { f(); g() } }
 	condition := func(how cuda.ConditionType, ctx int, f func()) func() {
 		return func() {
-			info, err := e.StreamGetCaptureInfo(s)
-			e.ok(err)
-			v, err := e.GraphConditionalHandleCreate(info.Graph, e.ctx[ctx], 1, cuda.ConditionAssignDefault)
-			e.ok(err)
+			info := must.Get(e.StreamGetCaptureInfo(s))
+			v := must.Get(e.GraphConditionalHandleCreate(info.Graph, e.ctx[ctx], 1, cuda.ConditionAssignDefault))
 			n, body, err := e.GraphAddConditionalNode(info.Graph, info.Dependencies, v, how, e.ctx[ctx])
 			e.ok(err)
 			e.ok(e.StreamUpdateCaptureDependencies(s, []cuda.GraphNode{n}, cuda.CaptureSetDependencies))
@@ -52,8 +50,7 @@ func TestUpdates(t *testing.T) {
 			s, other = other, s
 			f()
 			s, other = other, s
-			_, err = e.StreamEndCapture(other)
-			e.ok(err)
+			must.Get(e.StreamEndCapture(other))
 		}
 	}
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // A virtual is a mapped allocation of the virtual-memory API.
@@ -25,8 +26,7 @@ func (e *env) virtual(device int, access bool) virtual {
 	var err error
 	v.h, err = e.MemCreate(v.n, cuda.AllocationProp{Device: cuda.Device(device), Shareable: runtime.GOOS == "linux"})
 	e.ok(err)
-	v.p, err = e.MemAddressReserve(v.n, 0)
-	e.ok(err)
+	v.p = must.Get(e.MemAddressReserve(v.n, 0))
 	e.ok(e.MemMap(v.p, v.n, v.h))
 	if access {
 		for i := range e.ctx {
@@ -50,13 +50,11 @@ func TestVirtualMemory(t *testing.T) {
 
 	// Two allocations side by side are one memory.
 	const n = 2 << 20
-	p, err := e.MemAddressReserve(2*n, 4<<20)
-	e.ok(err)
+	p := must.Get(e.MemAddressReserve(2*n, 4<<20))
 	require.Zero(t, p%(4<<20))
 	var h [2]cuda.MemHandle
 	for i := range h {
-		h[i], err = e.MemCreate(n, cuda.AllocationProp{Device: cuda.Device(i)})
-		e.ok(err)
+		h[i] = must.Get(e.MemCreate(n, cuda.AllocationProp{Device: cuda.Device(i)}))
 		e.ok(e.MemMap(p+uintptr(i)*n, n, h[i]))
 		e.ok(e.MemRelease(h[i])) // the mapping keeps it
 	}
@@ -65,8 +63,7 @@ func TestVirtualMemory(t *testing.T) {
 	e.ok(e.MemsetD8(p, 7, 2*n))
 	e.ok(e.MemcpyDtoD(p+n-2, p, 4))
 	require.Equal(t, uint32(0x07070707), e.word(p+n-2))
-	_, err = e.MemExportToShareableHandle(h[0])
-	require.Error(t, err)
+	require.Error(t, must.Err(e.MemExportToShareableHandle(h[0])))
 
 	e.is(e.MemUnmap(p, n/2), cuda.ErrInvalidValue)
 	e.is(e.MemAddressFree(p, 2*n), cuda.ErrInvalidValue) // still mapped
@@ -91,25 +88,18 @@ func TestVirtualErrors(t *testing.T) {
 	e.is(e.MemSetAccess(v.p, v.n, 1), cuda.ErrInvalidDevice)  // no peer access
 	e.is(e.MemSetAccess(v.p, v.n, 9), cuda.ErrInvalidDevice)  // no device
 	e.is(e.MemSetAccess(v.p, 2*v.n, 0), cuda.ErrInvalidValue) // more than is mapped
-	_, err := e.MemAddressReserve(v.n, 3)
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.MemCreate(v.n, cuda.AllocationProp{RDMA: true})
-	e.is(err, cuda.ErrNotSupported)
-	private, err := e.MemCreate(v.n, cuda.AllocationProp{})
-	e.ok(err)
-	_, err = e.MemExportToShareableHandle(private)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.MemAddressReserve(v.n, 3)), cuda.ErrInvalidValue)
+	e.is(must.Err(e.MemCreate(v.n, cuda.AllocationProp{RDMA: true})), cuda.ErrNotSupported)
+	private := must.Get(e.MemCreate(v.n, cuda.AllocationProp{}))
+	e.is(must.Err(e.MemExportToShareableHandle(private)), cuda.ErrInvalidValue)
 	e.ok(e.MemRelease(private))
 	e.is(e.MemRelease(private), cuda.ErrInvalidValue)
 
-	file, err := os.Create(t.TempDir() + "/x")
-	e.ok(err)
+	file := must.Get(os.Create(t.TempDir() + "/x"))
 	defer file.Close()
 	for _, size := range []int64{0, 100, 8192} {
 		e.ok(file.Truncate(size))
-		_, err = e.MemImportFromShareableHandle(int(file.Fd()))
-		e.is(err, cuda.ErrInvalidValue)
+		e.is(must.Err(e.MemImportFromShareableHandle(int(file.Fd()))), cuda.ErrInvalidValue)
 	}
-	_, err = e.MemImportFromShareableHandle(-1)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.MemImportFromShareableHandle(-1)), cuda.ErrInvalidValue)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Arguments of live handles that are out of their range.
@@ -21,10 +22,8 @@ func TestWrongArguments(t *testing.T) {
 	e.use(0)
 	e.ok(e.EventRecord(ev, s))
 	e.ok(e.StreamSynchronize(s))
-	g, err := e.GraphCreate()
-	e.ok(err)
-	n, err := e.GraphAddEventRecordNode(g, nil, ev)
-	e.ok(err)
+	g := must.Get(e.GraphCreate())
+	n := must.Get(e.GraphAddEventRecordNode(g, nil, ev))
 	says := func(err error, r cuda.Result, text string) {
 		t.Helper()
 		e.is(err, r)
@@ -70,13 +69,11 @@ func TestWrongArguments(t *testing.T) {
 	e.ok(e.StreamBeginCapture(s, cuda.CaptureRelaxed))
 	says(e.StreamUpdateCaptureDependencies(s, nil, 2), cuda.ErrInvalidValue, "flags 0x2")
 	says(e.StreamUpdateCaptureDependencies(s, []cuda.GraphNode{n}, 1), cuda.ErrInvalidValue, "")
-	c, err := e.StreamEndCapture(s)
-	e.ok(err)
+	c := must.Get(e.StreamEndCapture(s))
 	e.ok(e.GraphDestroy(c))
 
 	// The body of a conditional node is of one context.
-	v, err := e.GraphConditionalHandleCreate(g, e.ctx[0], 1, cuda.ConditionAssignDefault)
-	e.ok(err)
+	v := must.Get(e.GraphConditionalHandleCreate(g, e.ctx[0], 1, cuda.ConditionAssignDefault))
 	_, body, err := e.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx[0])
 	e.ok(err)
 	says(second(e.GraphAddEventRecordNode(body, []cuda.GraphNode{99}, ev)), cuda.ErrInvalidValue, "")
@@ -85,8 +82,7 @@ func TestWrongArguments(t *testing.T) {
 	q := e.alloc(64, true)
 	e.ok(e.StreamBeginCaptureToGraph(away, body, nil, cuda.CaptureRelaxed))
 	e.ok(e.MemsetD8Async(q, 1, 4, away))
-	_, err = e.StreamEndCapture(away)
-	e.ok(err)
+	must.Get(e.StreamEndCapture(away))
 	e.use(0)
 	says(second(e.GraphInstantiate(g, 0)), cuda.ErrNotSupported,
 		"the body of a conditional node has a node of another context")
@@ -94,8 +90,7 @@ func TestWrongArguments(t *testing.T) {
 
 	for a, want := range map[cuda.FunctionAttribute]int{cuda.FuncBinaryVersion: 90, cuda.FuncPTXVersion: 70,
 		cuda.FuncMaxThreadsPerBlock: 1024, cuda.FuncSharedBytes: 0, cuda.FuncMaxDynamicShared: 48 << 10} {
-		got, err := e.FuncGetAttribute(a, f)
-		e.ok(err)
+		got := must.Get(e.FuncGetAttribute(a, f))
 		require.Equal(t, want, got, "attribute %d", a)
 	}
 	for i, want := range [][2]int{{0, 8}, {8, 4}} {
@@ -113,23 +108,18 @@ func TestWrongArguments(t *testing.T) {
 
 // Unreleased names the objects that are left.
 func TestUnreleased(t *testing.T) {
-	m, err := cudaemu.New(cudaemu.Config{})
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{}))
 	require.Empty(t, m.Unreleased())
 	require.True(t, m.Idle())
-	ctx, err := m.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
+	ctx := must.Get(m.DevicePrimaryCtxRetain(0))
 	require.NoError(t, cuda.With(m, ctx, func() error {
-		_, err := m.EventCreate(0)
-		require.NoError(t, err)
-		_, err = m.GraphCreate()
-		require.NoError(t, err)
-		_, err = m.GraphCreate()
-		return err
+		must.Get(m.EventCreate(0))
+		must.Get(m.GraphCreate())
+		return must.Err(m.GraphCreate())
 	}))
 	list := m.Unreleased()
 	require.Contains(t, list, "2 × graph")
-	err = m.Close()
+	err := m.Close()
 	for _, s := range list {
 		require.ErrorContains(t, err, s)
 	}
@@ -138,28 +128,19 @@ func TestUnreleased(t *testing.T) {
 // Unreleased has neither what a library holds nor numbers of what the program's line is known of.
 func TestUnreleasedOf(t *testing.T) {
 	var by cudaemu.Caller
-	m, err := cudaemu.New(cudaemu.Config{Caller: func(int) cudaemu.Caller { return by }})
-	require.NoError(t, err)
-	ctx, err := m.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{Caller: func(int) cudaemu.Caller { return by }}))
+	ctx := must.Get(m.DevicePrimaryCtxRetain(0))
 	for _, by = range []cudaemu.Caller{{Library: true}, {For: func() string { return "run.cu:7" }}} {
 		require.NoError(t, cuda.With(m, ctx, func() error {
 			for range 2 {
-				_, err := m.MemAlloc(100)
-				require.NoError(t, err)
+				must.Get(m.MemAlloc(100))
 			}
-			_, err = m.StreamCreate(0, 0)
-			require.NoError(t, err)
-			_, err = m.MemHostAlloc(8, 0)
-			require.NoError(t, err)
-			_, err := m.EventCreate(0)
-			require.NoError(t, err)
-			_, err = m.MemAddressReserve(2<<20, 0)
-			require.NoError(t, err)
-			_, err = m.MemCreate(2<<20, cuda.AllocationProp{})
-			require.NoError(t, err)
-			_, err = m.GraphCreate()
-			return err
+			must.Get(m.StreamCreate(0, 0))
+			must.Get(m.MemHostAlloc(8, 0))
+			must.Get(m.EventCreate(0))
+			must.Get(m.MemAddressReserve(2<<20, 0))
+			must.Get(m.MemCreate(2<<20, cuda.AllocationProp{}))
+			return must.Err(m.GraphCreate())
 		}))
 	}
 	require.Equal(t, []string{"device 0: primary context: retained 1 times more than released",
@@ -175,18 +156,13 @@ func TestUnreleasedLent(t *testing.T) {
 	const size = 2 << 20
 	program, library := cudaemu.Caller{For: func() string { return "run.cu:7" }}, cudaemu.Caller{Library: true}
 	by := program
-	m, err := cudaemu.New(cudaemu.Config{Caller: func(int) cudaemu.Caller { return by }})
-	require.NoError(t, err)
-	h, err := m.MemCreate(size, cuda.AllocationProp{})
-	require.NoError(t, err)
-	at, err := m.MemAddressReserve(size, 0)
-	require.NoError(t, err)
+	m := must.Get(cudaemu.New(cudaemu.Config{Caller: func(int) cudaemu.Caller { return by }}))
+	h := must.Get(m.MemCreate(size, cuda.AllocationProp{}))
+	at := must.Get(m.MemAddressReserve(size, 0))
 	require.NoError(t, m.MemMap(at, size, h))
 	by = library
-	held, err := m.MemRetainAllocationHandle(at)
-	require.NoError(t, err)
-	there, err := m.MemAddressReserve(size, 0)
-	require.NoError(t, err)
+	held := must.Get(m.MemRetainAllocationHandle(at))
+	there := must.Get(m.MemAddressReserve(size, 0))
 	require.NoError(t, m.MemMap(there, size, held))
 	left := func(want ...string) { t.Helper(); require.ElementsMatch(t, want, m.Unreleased()) }
 	by = program
@@ -200,8 +176,7 @@ func TestUnreleasedLent(t *testing.T) {
 	require.NoError(t, m.MemRelease(held))
 	left()
 	by = program
-	again, err := m.MemRetainAllocationHandle(there)
-	require.NoError(t, err)
+	again := must.Get(m.MemRetainAllocationHandle(there))
 	left("1 × allocation of cuMemCreate (run.cu:7)")
 	require.NoError(t, m.MemRelease(again))
 	by = library
@@ -214,8 +189,7 @@ func TestUnreleasedLent(t *testing.T) {
 func TestAllocsWait(t *testing.T) {
 	e := start(t, cudaemu.Config{AllocsWait: true, Lazy: true})
 	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(64, true)
-	host, err := e.MemHostAlloc(64, 0)
-	e.ok(err)
+	host := must.Get(e.MemHostAlloc(64, 0))
 	for name, call := range map[string]func() error{
 		"MemAlloc":     func() error { q, err := e.MemAlloc(64); e.Cleanup(func() { e.MemFree(q) }); return err },
 		"StreamCreate": func() error { q, err := e.StreamCreate(0, 0); e.Cleanup(func() { e.StreamDestroy(q) }); return err },
@@ -226,8 +200,7 @@ func TestAllocsWait(t *testing.T) {
 			e.ok(e.MemsetD8Async(p, 1, 64, s))
 		}
 		e.ok(call())
-		done, err := e.StreamQuery(s)
-		e.ok(err)
+		done := must.Get(e.StreamQuery(s))
 		require.True(t, done, name)
 	}
 }

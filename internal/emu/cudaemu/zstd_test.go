@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/emu/fatbin"
 	_ "github.com/ringo-go/ringo/internal/emu/fatbin/zstd"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // zstdImage has one PTX for 9.0, packed as nvcc of CUDA 13 does by default.
@@ -33,16 +34,13 @@ func zstdImage(frame []byte, unpacked int) []byte {
 
 func TestZstd(t *testing.T) {
 	ptx := bytes.Repeat([]byte(".version 8.8\n"), 1000)
-	w, err := zstd.NewWriter(nil)
-	require.NoError(t, err)
+	w := must.Get(zstd.NewWriter(nil))
 	frame := w.EncodeAll(ptx, nil)
-	texts, err := fatbin.PTX(zstdImage(frame, len(ptx)))
-	require.NoError(t, err)
+	texts := must.Get(fatbin.PTX(zstdImage(frame, len(ptx))))
 	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: ptx}}, texts)
 
 	small := ptx[:700]
-	texts, err = fatbin.PTX(zstdImage(w.EncodeAll(small, nil), len(small)))
-	require.NoError(t, err)
+	texts = must.Get(fatbin.PTX(zstdImage(w.EncodeAll(small, nil), len(small))))
 	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: small}}, texts)
 
 	for says, wrong := range map[string][]byte{

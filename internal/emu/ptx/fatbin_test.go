@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/fatbin"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // program is an entry of an image in the making.
@@ -63,12 +64,10 @@ func TestFatBinary(t *testing.T) {
 
 func TestFatBinaryWithoutPTX(t *testing.T) {
 	elf := program{kind: 2, capability: 90, payload: []byte("\x7fELF")}
-	_, err := fatbin.PTX(image(elf))
-	require.ErrorIs(t, err, fatbin.ErrNoPTX)
-	_, err = fatbin.PTX(image(elf, program{kind: 1, capability: 90, flags: 0x8011, payload: []byte("?"), unpacked: 9}))
+	require.ErrorIs(t, must.Err(fatbin.PTX(image(elf))), fatbin.ErrNoPTX)
+	_, err := fatbin.PTX(image(elf, program{kind: 1, capability: 90, flags: 0x8011, payload: []byte("?"), unpacked: 9}))
 	require.ErrorIs(t, err, fatbin.ErrPacked)
-	_, err = fatbin.PTX([]byte(".version 8.0"))
-	require.ErrorIs(t, err, fatbin.ErrNone)
+	require.ErrorIs(t, must.Err(fatbin.PTX([]byte(".version 8.0"))), fatbin.ErrNone)
 }
 
 // Each image that is cut off or changed is an error, or gives some texts; none is read beyond its end.
@@ -76,8 +75,7 @@ func TestDamagedFatBinary(t *testing.T) {
 	whole := image(program{kind: 1, capability: 70, payload: []byte("plain\x00")},
 		program{kind: 1, capability: 90, flags: 0x2011, payload: packed, unpacked: 21})
 	for n := range whole {
-		_, err := fatbin.PTX(whole[:n:n])
-		require.Error(t, err, "%d bytes", n)
+		require.Error(t, must.Err(fatbin.PTX(whole[:n:n])), "%d bytes", n)
 	}
 	failed := 0
 	for i := range whole {

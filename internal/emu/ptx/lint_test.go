@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // problems lints and gives texts without those of warnings, unless asked for.
 func problems(t *testing.T, text string, r Rules, warnings bool) (list []string) {
-	m, err := Parse("k.ptx", []byte(text))
-	require.NoError(t, err)
+	m := must.Get(Parse("k.ptx", []byte(text)))
 	for _, p := range Lint(m, r) {
 		if warnings || !p.Warning {
 			list = append(list, p.String())

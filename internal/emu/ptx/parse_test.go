@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/must"
 	ask "github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -19,13 +20,11 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 // fixtures are the texts that clang made of testdata/*.cu, by name.
 func fixtures(t testing.TB) map[string][]byte {
-	files, err := filepath.Glob("testdata/*.ptx")
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob("testdata/*.ptx"))
 	require.NotEmpty(t, files)
 	m := map[string][]byte{}
 	for _, file := range files {
-		m[strings.TrimSuffix(filepath.Base(file), ".ptx")], err = os.ReadFile(file)
-		require.NoError(t, err)
+		m[strings.TrimSuffix(filepath.Base(file), ".ptx")] = must.Get(os.ReadFile(file))
 	}
 	return m
 }
@@ -55,14 +54,12 @@ func roundTrip(t require.TestingT, m *Module) {
 func TestFixtures(t *testing.T) {
 	for name, text := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
-			m, err := Parse(name+".ptx", text)
-			require.NoError(t, err)
+			m := must.Get(Parse(name+".ptx", text))
 			golden := filepath.Join("testdata", name+".golden")
 			if *rewrite {
 				require.NoError(t, os.WriteFile(golden, []byte(m.String()), 0o666))
 			}
-			want, err := os.ReadFile(golden)
-			require.NoError(t, err)
+			want := must.Get(os.ReadFile(golden))
 			require.Equal(t, string(want), m.String())
 			roundTrip(t, m)
 		})
@@ -71,16 +68,13 @@ func TestFixtures(t *testing.T) {
 
 // TestShipped parses what this library ships; the kernels' own tests judge it.
 func TestShipped(t *testing.T) {
-	files, err := filepath.Glob("../../../kernels/ptx/*.ptx")
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob("../../../kernels/ptx/*.ptx"))
 	if len(files) == 0 {
 		t.Skip("no kernels/ptx/*.ptx: they are made by go generate ./kernels/ptx")
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		m, err := Parse(file, text)
-		require.NoError(t, err)
+		text := must.Get(os.ReadFile(file))
+		m := must.Get(Parse(file, text))
 		roundTrip(t, m)
 	}
 }
@@ -90,19 +84,16 @@ func TestGenerated(t *testing.T) {
 	ask.Tool(t, "clang++-19")
 	dir := t.TempDir()
 	for _, pattern := range []string{"*.cu", "*.h", "*.sh"} {
-		files, err := filepath.Glob("testdata/" + pattern)
-		require.NoError(t, err)
+		files := must.Get(filepath.Glob("testdata/" + pattern))
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
+			text := must.Get(os.ReadFile(file))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o777))
 		}
 	}
 	out, err := exec.Command(filepath.Join(dir, "generate.sh")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for name, want := range fixtures(t) {
-		got, err := os.ReadFile(filepath.Join(dir, name+".ptx"))
-		require.NoError(t, err)
+		got := must.Get(os.ReadFile(filepath.Join(dir, name+".ptx")))
 		require.Equal(t, string(want), string(got), name)
 	}
 }
@@ -122,14 +113,12 @@ func TestParseOutside(t *testing.T) {
 	tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 128;
 }
 `
-	_, err := Parse("k.ptx", []byte(text))
-	require.Error(t, err)
-	m, err := ParseOutside("k.ptx", []byte(text))
-	require.NoError(t, err)
+	require.Error(t, must.Err(Parse("k.ptx", []byte(text))))
+	m := must.Get(ParseOutside("k.ptx", []byte(text)))
 	f := m.Func("k")
 	require.Equal(t, "k(.u64 x, .b8 s[24], .f32 f)", f.Signature())
 	require.Equal(t, 36, f.ParamBytes)
 	require.Equal(t, 128, f.LaunchBound())
-	_, err = ParseOutside("k.ptx", []byte(text[:len(text)-3]))
+	_, err := ParseOutside("k.ptx", []byte(text[:len(text)-3]))
 	require.ErrorContains(t, err, "k.ptx:8:1: a function without its end, expected }")
 }

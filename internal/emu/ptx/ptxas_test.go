@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/must"
 	ask "github.com/ringo-go/ringo/internal/test/need"
 )
 
@@ -30,8 +31,7 @@ func newest(instruction string) string {
 
 // verdicts are the lines of testdata/ptxas.txt: yes or no, and the instruction.
 func verdicts(t *testing.T) (head string, list [][2]string) {
-	text, err := os.ReadFile("testdata/ptxas.txt")
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("testdata/ptxas.txt"))
 	for line := range strings.Lines(string(text)) {
 		if line[0] == '#' {
 			head += line
@@ -73,8 +73,7 @@ func TestAssembler(t *testing.T) {
 		}
 	}
 	for name, text := range fixtures(t) {
-		m, err := Parse(name, text)
-		require.NoError(t, err)
+		m := must.Get(Parse(name, text))
 		for _, text := range []string{string(text), m.String()} {
 			if out, err := assemble(text); err != nil {
 				t.Errorf("%s: %s", name, out)

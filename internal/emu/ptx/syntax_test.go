@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 const header = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -267,8 +269,7 @@ func TestRefusedModule(t *testing.T) {
 		{header + ".func (.param .u32 r) f() {} .entry k() { call f; }", "0 results of “f”, expected 1"},
 		{header + ".func f(.param .u32 a) {} .entry k() { .reg .b64 r; call f, (r); }", "or of another size"},
 	} {
-		_, err := Parse("k.ptx", []byte(c.text))
-		require.ErrorContains(t, err, c.want, c.text)
+		require.ErrorContains(t, must.Err(Parse("k.ptx", []byte(c.text))), c.want, c.text)
 	}
 }
 
@@ -318,8 +319,7 @@ func TestDebug(t *testing.T) {
 	require.Equal(t, 9, m.Func("k").Body[0].Line)
 	for text, source := range map[string]string{`"/it's a \"folder/k.cu", 1, 2`: "k.cu:3", `"a \"\303\251\\.cu"`: `a "é\.cu:3`,
 		`"C:\dir\k.cu"`: `C:\dir\k.cu:3`} {
-		m, err := Parse("k.ptx", []byte(header+".file 1 "+text+"\n.entry k() {\n.loc 1 3 5\nret;\n}"))
-		require.NoError(t, err)
+		m := must.Get(Parse("k.ptx", []byte(header+".file 1 "+text+"\n.entry k() {\n.loc 1 3 5\nret;\n}")))
 		require.Equal(t, source, m.Source(7), text)
 	}
 	for line, source := range map[int]string{6: "", 7: "k.cu:3", 8: "k.cu:4", 9: "k.cu:4"} {

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func parseFixture(t *testing.T, name string) *Module {
-	text, err := os.ReadFile("testdata/" + name + ".ptx")
-	require.NoError(t, err)
-	m, err := Parse(name, text)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile("testdata/" + name + ".ptx"))
+	m := must.Get(Parse(name, text))
 	return m
 }
 

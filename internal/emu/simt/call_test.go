@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // recursion has functions that call themselves, hand down the address of a local variable, and are called by address.
@@ -153,10 +154,8 @@ LEAF:
 // runRecursion runs a kernel with four threads, and gives their results.
 func runRecursion(t *testing.T, kernel string, more byte, stack int) (v [4]uint32, fault *weakmem.Fault) {
 	t.Helper()
-	m, err := ptx.Parse("recursion", []byte(recursion))
-	require.NoError(t, err)
-	p, err := simt.Compile(m)
-	require.NoError(t, err)
+	m := must.Get(ptx.Parse("recursion", []byte(recursion)))
+	p := must.Get(simt.Compile(m))
 	mem := weakmem.New(weakmem.Config{})
 	const out, table = 0x10000, 0x20000
 	results, functions := make([]byte, 16), make([]byte, 24)

@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -56,12 +57,10 @@ func TestKernelsAreCompiled(t *testing.T) {
 	dir := t.TempDir()
 	out, err := exec.Command("sh", "testdata/compile.sh", dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	files, err := filepath.Glob(dir + "/*.ptx")
-	require.NoError(t, err)
+	files := must.Get(filepath.Glob(dir + "/*.ptx"))
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
+		want := must.Get(os.ReadFile(file))
 		require.True(t, source(t, filepath.Base(file)) == string(want), "%s is stale: run testdata/compile.sh",
 			filepath.Base(file))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // externs calls what the device library has, by what the first parameter says: 0 prints, 1 asserts, 2 calls an unknown
@@ -85,10 +86,8 @@ UNHEARD:
 // runExterns runs the kernel with one thread, and gives what it prints and how it fails.
 func runExterns(t *testing.T, what byte) (printed string, fault *weakmem.Fault) {
 	t.Helper()
-	m, err := ptx.Parse("externs", []byte(externs))
-	require.NoError(t, err)
-	p, err := simt.Compile(m)
-	require.NoError(t, err)
+	m := must.Get(ptx.Parse("externs", []byte(externs)))
+	p := must.Get(simt.Compile(m))
 	mem := weakmem.New(weakmem.Config{})
 	globals := map[string]uint64{}
 	for i, v := range m.Vars {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Each fault is found under any order of threads; what is said of the first is in testdata.
@@ -75,8 +76,7 @@ func TestFaults(t *testing.T) {
 	if *rewrite {
 		require.NoError(t, os.WriteFile(file, []byte(said.String()), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
+	want := must.Get(os.ReadFile(file))
 	require.Equal(t, string(want), said.String())
 }
 

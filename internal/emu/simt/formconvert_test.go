@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 )
 
 // convertEach executes a conversion on many words, a source a word.
 func convertEach(t *testing.T, name string, words []uint64) []uint64 {
-	op, err := alu.Lookup(instr(name))
-	require.NoError(t, err)
+	op := must.Get(alu.Lookup(instr(name)))
 	out := make([]uint64, len(words))
 	var d, a, zero alu.Lanes
 	src := []*alu.Lanes{&zero, &a}[2-op.Srcs:] // of two sources the second is the lower half

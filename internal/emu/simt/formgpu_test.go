@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/must"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -46,8 +47,7 @@ func TestFormsOnGPU(t *testing.T) {
 		}
 		t.Run(family, func(t *testing.T) {
 			require.Empty(t, errs)
-			gold, err := readGoldens(filepath.Join("testdata", "forms"), family)
-			require.NoError(t, err)
+			gold := must.Get(readGoldens(filepath.Join("testdata", "forms"), family))
 			for i, f := range list {
 				t.Run(f.id(), func(t *testing.T) { compare(t, &f, results[i], gold.results[f.id()]) })
 			}
@@ -60,10 +60,8 @@ func TestFormsOnGPU(t *testing.T) {
 
 // describe names the machine.
 func describe(t *testing.T, g *gpu) []string {
-	name, err := g.d.DeviceGetName(g.dev)
-	require.NoError(t, err)
-	version, err := g.d.DriverGetVersion()
-	require.NoError(t, err)
+	name := must.Get(g.d.DeviceGetName(g.dev))
+	version := must.Get(g.d.DriverGetVersion())
 	module, _ := os.ReadFile("/proc/driver/nvidia/version")
 	first, _, _ := strings.Cut(string(module), "\n")
 	return []string{
@@ -83,8 +81,7 @@ func TestGoldens(t *testing.T) {
 			continue // memory, see TestFormsOnGPU
 		}
 		t.Run(family, func(t *testing.T) {
-			g, err := readGoldens(filepath.Join("testdata", "forms"), family)
-			require.NoError(t, err)
+			g := must.Get(readGoldens(filepath.Join("testdata", "forms"), family))
 			for _, f := range forms(family) {
 				t.Run(f.id(), func(t *testing.T) {
 					want, ok := g.results[f.id()]
@@ -113,8 +110,7 @@ func compare(t *testing.T, f *form, got, want [][]uint64) {
 
 // computeForm computes a form's results in Go. Signed results of cvt are in registers as wide as in the kernels.
 func computeForm(t *testing.T, f *form, rows [][]uint64) [][]uint64 {
-	op, err := alu.Lookup(f.instr())
-	require.NoError(t, err)
+	op := must.Get(alu.Lookup(f.instr()))
 	require.Equal(t, len(f.dst), op.Dsts)
 	require.Equal(t, len(f.src)+len(f.imm[:min(1, len(f.imm))]), op.Srcs)
 	dst, src := lanes(op.Dsts), lanes(op.Srcs)

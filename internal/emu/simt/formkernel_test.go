@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // ptxOf is a module with a kernel "fN" for each form. Thread i loads the words
@@ -144,8 +145,7 @@ func newGPU(t *testing.T, d cuda.Driver) *gpu {
 	runtime.LockOSThread()
 	require.NoError(t, d.CtxPushCurrent(ctx))
 	t.Cleanup(func() {
-		_, err := d.CtxPopCurrent()
-		require.NoError(t, err)
+		must.Get(d.CtxPopCurrent())
 		runtime.UnlockOSThread()
 	})
 	return &gpu{d: d, dev: dev}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestFormsParse: the parser reads the kernels of all forms, and Lookup gives the same Op
@@ -17,10 +18,8 @@ func TestFormsParse(t *testing.T) {
 			if f.atomic() {
 				continue
 			}
-			m, err := ptx.Parse(f.id(), []byte(ptxOf([]form{f})))
-			require.NoError(t, err)
-			want, err := alu.Lookup(f.instr())
-			require.NoError(t, err)
+			m := must.Get(ptx.Parse(f.id(), []byte(ptxOf([]form{f}))))
+			want := must.Get(alu.Lookup(f.instr()))
 			found := false
 			for _, in := range m.Funcs[0].Body {
 				if in.Name() != f.name || found {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // A run is of a kernel. Its first parameters are pointers to words, then come
@@ -83,8 +84,7 @@ func source(t testing.TB, text string) string {
 	if len(text) > 40 {
 		return text
 	}
-	b, err := os.ReadFile("testdata/" + text)
-	require.NoError(t, err)
+	b := must.Get(os.ReadFile("testdata/" + text))
 	return string(b)
 }
 
@@ -92,19 +92,16 @@ func (r run) onGPU(t *testing.T) (got [][]uint32) {
 	d := gputest.Driver(t)
 	_, c := gputest.Context(t, d, 0)
 	require.NoError(t, cuda.With(d, c, func() error {
-		mod, err := d.ModuleLoadData([]byte(source(t, r.file)))
-		require.NoError(t, err)
+		mod := must.Get(d.ModuleLoadData([]byte(source(t, r.file))))
 		defer func() { require.NoError(t, d.ModuleUnload(mod)) }()
-		f, err := d.ModuleGetFunction(mod, r.kernel)
-		require.NoError(t, err)
+		f := must.Get(d.ModuleGetFunction(mod, r.kernel))
 		all := r.words
 		for _, n := range r.unset {
 			all = append(all, make([]uint32, n))
 		}
 		var a []any
 		for _, w := range all {
-			p, err := d.MemAlloc(4 * len(w))
-			require.NoError(t, err)
+			p := must.Get(d.MemAlloc(4 * len(w)))
 			defer func() { require.NoError(t, d.MemFree(p)) }()
 			require.NoError(t, d.MemcpyHtoD(p, bytesOf(w)))
 			a = append(a, uint64(p))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Names that are no instruction are errors.
@@ -94,8 +95,7 @@ func BenchmarkLanes(b *testing.B) {
 	} {
 		f := parseForm(line)
 		b.Run(f.name, func(b *testing.B) {
-			op, err := alu.Lookup(f.instr())
-			require.NoError(b, err)
+			op := must.Get(alu.Lookup(f.instr()))
 			dst, src := lanes(op.Dsts), lanes(op.Srcs)
 			r := rand.New(rand.NewPCG(1, 2))
 			for k, o := range f.src {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // small is a device of two multiprocessors.
@@ -58,10 +59,8 @@ func boot(t testing.TB, text string, o options) *machine {
 
 // load compiles a text, or a file of testdata; the result maps the variables of the module.
 func load(t testing.TB, text string) func(m *machine) *simt.Image {
-	mod, err := ptx.Parse("test.ptx", []byte(source(t, text)))
-	require.NoError(t, err)
-	p, err := simt.Compile(mod)
-	require.NoError(t, err)
+	mod := must.Get(ptx.Parse("test.ptx", []byte(source(t, text))))
+	p := must.Get(simt.Compile(mod))
 	return func(m *machine) *simt.Image {
 		globals := map[string]uint64{}
 		for _, v := range mod.Vars {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // peers are devices that reach each other's memory, with the kernels of testdata/bulk.cu: emulated
@@ -31,13 +32,11 @@ func joined(t *testing.T, n int) *peers {
 	}
 	for i := range n {
 		p.on(i, func() {
-			mod, err := d.ModuleLoadData([]byte(source(t, "bulk.ptx")))
-			require.NoError(t, err)
+			mod := must.Get(d.ModuleLoadData([]byte(source(t, "bulk.ptx"))))
 			t.Cleanup(func() { p.on(i, func() { require.NoError(t, d.ModuleUnload(mod)) }) })
 			p.kernels = append(p.kernels, map[string]cuda.Function{})
 			for _, name := range []string{"push", "pushAdd", "ring"} {
-				f, err := d.ModuleGetFunction(mod, name)
-				require.NoError(t, err)
+				f := must.Get(d.ModuleGetFunction(mod, name))
 				p.kernels[i][name] = f
 			}
 			for j := range n {
@@ -123,8 +122,7 @@ func TestBulkHost(t *testing.T) {
 	p := joined(t, 1)
 	dst := p.put(0, make([]uint32, n))
 	p.on(0, func() {
-		host, err := p.MemHostAlloc(8*n, 0)
-		require.NoError(t, err)
+		host := must.Get(p.MemHostAlloc(8*n, 0))
 		defer func() { require.NoError(t, p.MemFreeHost(host)) }()
 		src := p.put(0, sequence(n, 3))
 		p.launch(0, "push", 2, 32, host, src, tiles)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // module has a kernel with an instruction and one without.
@@ -70,8 +71,7 @@ func TestRefused(t *testing.T) {
 		try(f.what, "`"+name+"`", f.example, f.sentence)
 	}
 	const file, head = "../../../docs/refused.md", "|---|---|---|---|\n"
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := must.Get(os.ReadFile(file))
 	before, after, ok := strings.Cut(string(text), head)
 	require.True(t, ok)
 	_, after, _ = strings.Cut(after, "\n\n")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the goldens of testdata anew")
@@ -46,8 +47,7 @@ func TestTraceGolden(t *testing.T) {
 	if *rewrite {
 		require.NoError(t, os.WriteFile(file, []byte(strings.Join(got, "\n")), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
+	want := must.Get(os.ReadFile(file))
 	for i, line := range strings.Split(string(want), "\n") {
 		require.Less(t, i, len(got))
 		require.Equal(t, line, got[i], "line %d", i+1)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // A race is found wherever in a long range it is, and nowhere else.
@@ -19,8 +20,7 @@ func TestLongRanges(t *testing.T) {
 		var after Clock
 		for range rng.IntN(3) { // what is ordered before, so that pages have cells, or none
 			from := rng.IntN(n)
-			c, err := s.m.Set(at+uint64(from), []byte{1}, rng.IntN(n-from+1), after)
-			require.NoError(t, err)
+			c := must.Get(s.m.Set(at+uint64(from), []byte{1}, rng.IntN(n-from+1), after))
 			after = c
 		}
 		from := rng.IntN(n/4+1) * 4
@@ -32,8 +32,7 @@ func TestLongRanges(t *testing.T) {
 		b := g.Block([3]int{}, [3]int{32, 1, 1}, 0)
 		word := uint64(rng.IntN(n/4) * 4)
 		require.Nil(t, b.Store(0, lane0, row(at+word, 4), 4, []*alu.Lanes{row(7, 0)}, How{Line: 1}))
-		_, err := s.m.Read(make([]byte, size), at+uint64(from), after)
-		require.NoError(t, err)
+		must.Get(s.m.Read(make([]byte, size), at+uint64(from), after))
 		races := word+4 > uint64(from) && word < uint64(from+size)
 		require.Equal(t, races, len(s.faults) > 0, "%d bytes from %d, a store at %d", size, from, word)
 	}
@@ -89,14 +88,11 @@ func TestDriverStops(t *testing.T) {
 		require.Equal(t, Misaligned, fault.Kind, name)
 	}
 	s := newScene(t, Config{})
-	_, err := s.m.Set(written, []byte{1, 2, 3}, 8, Clock{})
-	require.NoError(t, err)
+	must.Get(s.m.Set(written, []byte{1, 2, 3}, 8, Clock{}))
 	a, _ := s.m.Find(written)
 	require.Equal(t, []byte{1, 2, 3, 1, 2, 3, 1, 2, 0}, a.Data[:9])
-	_, err = s.m.Copy(free, written, -1, Clock{})
-	require.NoError(t, err)
-	_, err = s.m.Set(written, []byte{7}, -1, Clock{})
-	require.NoError(t, err)
+	must.Get(s.m.Copy(free, written, -1, Clock{}))
+	must.Get(s.m.Set(written, []byte{7}, -1, Clock{}))
 	require.EqualValues(t, 1, a.Data[0])
 }
 
@@ -109,11 +105,9 @@ func TestOldValueOfDriver(t *testing.T) {
 		m := New(Config{Seed: seed, OldLoads: true, Report: func(f *Fault) bool { t.Error(f); return true }})
 		require.NoError(t, m.Map(Allocation{Addr: data, Data: make([]byte, 32), Name: "x"}))
 		reader := &thread{on: m.Begin(0, "k", Clock{}).Block([3]int{}, [3]int{32, 1, 1}, 0), line: 1}
-		now, err := m.Read(make([]byte, 4), data, Clock{})
-		require.NoError(t, err)
+		now := must.Get(m.Read(make([]byte, 4), data, Clock{}))
 		for _, v := range []uint64{1, 2} {
-			now, err = m.StoreRelease(flag, v, 4, now)
-			require.NoError(t, err)
+			now = must.Get(m.StoreRelease(flag, v, 4, now))
 		}
 		require.True(t, ld(0, flag, Relaxed, System)(reader))
 		if reader.r[0] != 1 {

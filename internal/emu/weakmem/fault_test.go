@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the goldens of testdata anew")
@@ -309,17 +310,14 @@ func TestReportStops(t *testing.T) {
 
 func TestCopyOfUnwrittenBytes(t *testing.T) {
 	s := newScene(t, Config{})
-	c, err := s.m.Write(0x2000, make([]byte, 8), Clock{})
-	require.NoError(t, err)
+	c := must.Get(s.m.Write(0x2000, make([]byte, 8), Clock{}))
 	require.NoError(t, s.m.Map(Allocation{Addr: 0x4000, Data: make([]byte, 128), Written: make([]uint64, 2),
 		Name: "copy"}))
-	c, err = s.m.Copy(0x4000+61, 0x2000+3, 32, c)
-	require.NoError(t, err)
+	c = must.Get(s.m.Copy(0x4000+61, 0x2000+3, 32, c))
 	at, bad := s.m.allocations.find(0x4000).unwritten(61, 32)
 	require.True(t, bad)
 	require.Equal(t, uint64(61+5), at)
-	_, err = s.m.Set(0x4000, []byte{1, 2, 3}, 128, c)
-	require.NoError(t, err)
+	must.Get(s.m.Set(0x4000, []byte{1, 2, 3}, 128, c))
 	_, bad = s.m.allocations.find(0x4000).unwritten(0, 128)
 	require.False(t, bad)
 	require.Equal(t, byte(127%3+1), s.m.allocations.find(0x4000).Data[127])

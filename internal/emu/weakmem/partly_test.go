@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // TestPartlyOverlapping: strong accesses race if they overlap and their elements differ in size, as the bytes of a word
@@ -59,8 +60,7 @@ func TestPartlyOverlapping(t *testing.T) {
 	var found []*Fault
 	m := New(Config{Report: func(f *Fault) bool { found = append(found, f); return true }})
 	require.NoError(t, m.Map(Allocation{Addr: x, Data: make([]byte, 64), Name: "x"}))
-	_, err := m.StoreRelease(x, 1, 4, Clock{})
-	require.NoError(t, err)
+	must.Get(m.StoreRelease(x, 1, 4, Clock{}))
 	reader := alone(m, 1)
 	require.Nil(t, reader.Load(0, 1, one(0, x), 4, registers(1), how))
 	require.Empty(t, found)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // A copy to the host of what nobody wrote is found, but for padding.
@@ -29,17 +31,13 @@ func TestUnwrittenToHost(t *testing.T) {
 			require.NoError(t, m.Map(Allocation{Addr: 0x1000, Data: make([]byte, 128), Written: make([]uint64, 2), Name: "x"}))
 			require.NoError(t, m.Map(Allocation{Addr: 0x2000, Data: make([]byte, 128), Device: -1, Name: "pinned"}))
 			var now Clock
-			var err error
 			for _, w := range c.written {
-				now, err = m.Write(0x1000+uint64(w[0]), make([]byte, w[1]-w[0]), now)
-				require.NoError(t, err)
+				now = must.Get(m.Write(0x1000+uint64(w[0]), make([]byte, w[1]-w[0]), now))
 			}
-			_, err = m.Read(make([]byte, c.size), 0x1000, now)
-			require.NoError(t, err)
+			must.Get(m.Read(make([]byte, c.size), 0x1000, now))
 			require.Equal(t, c.found, len(faults) == 1, "%v", faults)
 			m.found = map[finding]*Fault{}
-			_, err = m.Copy(0x2000, 0x1000, c.size, now)
-			require.NoError(t, err)
+			must.Get(m.Copy(0x2000, 0x1000, c.size, now))
 			require.Len(t, faults, 2*b2i(c.found))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // captured is what f queues, as a graph.
@@ -14,7 +15,7 @@ func (e *env) captured(s cuda.Stream, f func()) cuda.Graph {
 	e.Helper()
 	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal))
 	f()
-	g := must(e.d.StreamEndCapture(s))
+	g := must.Get(e.d.StreamEndCapture(s))
 	return g
 }
 
@@ -34,11 +35,11 @@ func testReplay(e *env) {
 		e.noErr(e.d.MemsetD8Async(q+4, 1, 4, s))
 		e.noErr(e.d.LaunchHostFunc(s, func() { calls.Add(1) }))
 	})
-	nodes := must(e.d.GraphGetNodes(g))
+	nodes := must.Get(e.d.GraphGetNodes(g))
 	require.Len(e, nodes, 6)
 	require.Equal(e, []uint32{100}, e.words(p, 1), "nothing ran yet")
 
-	x := must(e.d.GraphInstantiate(g, 0))
+	x := must.Get(e.d.GraphInstantiate(g, 0))
 	e.noErr(e.d.GraphDestroy(g)) // an executable graph lives on its own
 	e.noErr(e.d.GraphUpload(x, s))
 	for range 5 {
@@ -50,8 +51,8 @@ func testReplay(e *env) {
 	require.EqualValues(e, 5, calls.Load())
 	e.noErr(e.d.GraphExecDestroy(x))
 
-	g = must(e.d.GraphCreate())
-	nodes = must(e.d.GraphGetNodes(g))
+	g = must.Get(e.d.GraphCreate())
+	nodes = must.Get(e.d.GraphGetNodes(g))
 	require.Empty(e, nodes)
 	e.noErr(e.d.GraphDestroy(g))
 }
@@ -69,7 +70,7 @@ func testOneAtATime(e *env) {
 			e.noErr(e.d.LaunchKernel(inc, &cuda.Launch{Stream: a}, cuda.ArgsOf(&args)))
 		}
 	})
-	x := must(e.d.GraphInstantiate(g, 0))
+	x := must.Get(e.d.GraphInstantiate(g, 0))
 	for range 10 {
 		e.noErr(e.d.GraphLaunch(x, a))
 		e.noErr(e.d.GraphLaunch(x, b))
@@ -93,15 +94,15 @@ func testExternalEvents(e *env) {
 		e.noErr(e.d.MemsetD8Async(p, 1, 4, s))
 		e.noErr(e.d.EventRecordWithFlags(done, s, external))
 	})
-	nodes := must(e.d.GraphGetNodes(g))
+	nodes := must.Get(e.d.GraphGetNodes(g))
 	require.Len(e, nodes, 3)
-	x := must(e.d.GraphInstantiate(g, 0))
+	x := must.Get(e.d.GraphInstantiate(g, 0))
 
 	e.noErr(e.d.StreamWaitValue32(other, gate.p, 1, cuda.WaitGEQ))
 	e.noErr(e.d.EventRecord(ready, other))
 	e.noErr(e.d.GraphLaunch(x, s))
 	time.Sleep(2 * time.Millisecond)
-	is := must(e.d.EventQuery(done))
+	is := must.Get(e.d.EventQuery(done))
 	require.False(e, is, "the graph waits for the other stream")
 	gate.set(1)
 	e.noErr(e.d.EventSynchronize(done))
@@ -127,10 +128,10 @@ func testGraphsInTurn(e *env) {
 			var last []cuda.GraphNode
 			for range 3 {
 				e.noErr(e.d.LaunchKernel(inc, &cuda.Launch{Stream: s}, cuda.ArgsOf(&args)))
-				info := must(e.d.StreamGetCaptureInfo(s))
+				info := must.Get(e.d.StreamGetCaptureInfo(s))
 				require.Len(e, info.Dependencies, 1)
 				if record == 0 {
-					record = must(e.d.GraphAddEventRecordNode(info.Graph, info.Dependencies, turn))
+					record = must.Get(e.d.GraphAddEventRecordNode(info.Graph, info.Dependencies, turn))
 				} else {
 					e.noErr(e.d.GraphRemoveDependencies(info.Graph, last, []cuda.GraphNode{record}))
 					e.noErr(e.d.GraphAddDependencies(info.Graph, info.Dependencies, []cuda.GraphNode{record}))
@@ -138,9 +139,9 @@ func testGraphsInTurn(e *env) {
 				last = info.Dependencies
 			}
 		})
-		nodes := must(e.d.GraphGetNodes(g))
+		nodes := must.Get(e.d.GraphGetNodes(g))
 		require.Len(e, nodes, 5)
-		x := must(e.d.GraphInstantiate(g, 0))
+		x := must.Get(e.d.GraphInstantiate(g, 0))
 		e.noErr(e.d.GraphDestroy(g))
 		graphs = append(graphs, x)
 	}
@@ -160,42 +161,42 @@ func testGraphsInTurn(e *env) {
 func testCaptureInfo(e *env) {
 	s := e.stream()
 	p := e.alloc(64)
-	status := must(e.d.StreamIsCapturing(s))
+	status := must.Get(e.d.StreamIsCapturing(s))
 	require.Equal(e, cuda.CaptureNone, status)
-	info := must(e.d.StreamGetCaptureInfo(s))
+	info := must.Get(e.d.StreamGetCaptureInfo(s))
 	require.Equal(e, cuda.CaptureInfo{}, info)
 
 	var first, second cuda.CaptureInfo
 	g := e.captured(s, func() {
-		status := must(e.d.StreamIsCapturing(s))
+		status := must.Get(e.d.StreamIsCapturing(s))
 		require.Equal(e, cuda.CaptureActive, status)
-		info := must(e.d.StreamGetCaptureInfo(s))
+		info := must.Get(e.d.StreamGetCaptureInfo(s))
 		require.Empty(e, info.Dependencies, "nothing was queued")
 		e.noErr(e.d.MemsetD8Async(p, 1, 4, s))
-		first = must(e.d.StreamGetCaptureInfo(s))
+		first = must.Get(e.d.StreamGetCaptureInfo(s))
 		require.Equal(e, cuda.CaptureActive, first.Status)
 		require.Len(e, first.Dependencies, 1)
 		e.noErr(e.d.MemsetD8Async(p+4, 1, 4, s))
-		second = must(e.d.StreamGetCaptureInfo(s))
+		second = must.Get(e.d.StreamGetCaptureInfo(s))
 		require.Equal(e, first.ID, second.ID)
 		require.Equal(e, first.Graph, second.Graph)
 		require.NotEqual(e, first.Dependencies, second.Dependencies)
 
 		const add, replace = 0, 1
 		e.noErr(e.d.StreamUpdateCaptureDependencies(s, first.Dependencies, add))
-		info = must(e.d.StreamGetCaptureInfo(s))
+		info = must.Get(e.d.StreamGetCaptureInfo(s))
 		require.ElementsMatch(e, append(first.Dependencies, second.Dependencies...), info.Dependencies)
 		e.noErr(e.d.StreamUpdateCaptureDependencies(s, second.Dependencies, replace))
-		info = must(e.d.StreamGetCaptureInfo(s))
+		info = must.Get(e.d.StreamGetCaptureInfo(s))
 		require.Equal(e, second.Dependencies, info.Dependencies)
 	})
 	require.Equal(e, first.Graph, g)
-	nodes := must(e.d.GraphGetNodes(g))
+	nodes := must.Get(e.d.GraphGetNodes(g))
 	require.ElementsMatch(e, append(first.Dependencies, second.Dependencies...), nodes)
 	e.noErr(e.d.GraphDestroy(g))
 
 	g = e.captured(s, func() {
-		info := must(e.d.StreamGetCaptureInfo(s))
+		info := must.Get(e.d.StreamGetCaptureInfo(s))
 		require.NotEqual(e, first.ID, info.ID, "each capture has a number of its own")
 	})
 	e.noErr(e.d.GraphDestroy(g))
@@ -210,15 +211,15 @@ func testForkJoin(e *env) {
 		e.noErr(e.d.MemsetD8Async(p, 1, 4, a))
 		e.noErr(e.d.EventRecord(fork, a))
 		e.noErr(e.d.StreamWaitEvent(b, fork, 0))
-		status := must(e.d.StreamIsCapturing(b))
+		status := must.Get(e.d.StreamIsCapturing(b))
 		require.Equal(e, cuda.CaptureActive, status, "b joined the capture")
 		e.noErr(e.d.MemcpyAsync(p+4, p, 4, b))
 		e.noErr(e.d.EventRecord(join, b))
 		e.noErr(e.d.StreamWaitEvent(a, join, 0))
 	})
-	status := must(e.d.StreamIsCapturing(b))
+	status := must.Get(e.d.StreamIsCapturing(b))
 	require.Equal(e, cuda.CaptureNone, status)
-	x := must(e.d.GraphInstantiate(g, 0))
+	x := must.Get(e.d.GraphInstantiate(g, 0))
 	e.noErr(e.d.GraphLaunch(x, b))
 	e.noErr(e.d.StreamSynchronize(b))
 	require.Equal(e, repeat(0x01010101, 2), e.words(p, 2))
@@ -230,17 +231,15 @@ func testForkJoin(e *env) {
 	e.noErr(e.d.EventRecord(fork, a))
 	e.noErr(e.d.StreamWaitEvent(b, fork, 0))
 	e.noErr(e.d.MemsetD8Async(p, 1, 4, b))
-	_, err := e.d.StreamEndCapture(a)
-	e.is(err, cuda.ErrStreamCaptureUnjoined)
-	status = must(e.d.StreamIsCapturing(a))
+	e.is(must.Err(e.d.StreamEndCapture(a)), cuda.ErrStreamCaptureUnjoined)
+	status = must.Get(e.d.StreamIsCapturing(a))
 	require.Equal(e, cuda.CaptureNone, status)
 
 	// Events outside of a capture do not go into it.
 	e.noErr(e.d.EventRecord(fork, b))
 	e.noErr(e.d.StreamBeginCapture(a, cuda.CaptureThreadLocal))
 	e.is(e.d.StreamWaitEvent(a, fork, 0), cuda.ErrStreamCaptureIsolation)
-	_, err = e.d.StreamEndCapture(a)
-	e.is(err, cuda.ErrStreamCaptureInvalidated)
+	e.is(must.Err(e.d.StreamEndCapture(a)), cuda.ErrStreamCaptureInvalidated)
 }
 
 // testForbidden makes calls in a capture that would wait for captured work, which nobody does.
@@ -260,11 +259,10 @@ func testForbidden(e *env) {
 
 	for name, f := range map[string]func() error{
 		"synchronize": func() error { return e.d.StreamSynchronize(s) },
-		"query":       func() error { _, err := e.d.StreamQuery(s); return err },
+		"query":       func() error { return must.Err(e.d.StreamQuery(s)) },
 		"event of it": func() error {
 			e.noErr(e.d.EventRecord(ev, s))
-			_, err := e.d.EventQuery(ev)
-			return err
+			return must.Err(e.d.EventQuery(ev))
 		},
 	} {
 		e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal))
@@ -280,18 +278,17 @@ func testForbidden(e *env) {
 	// Allocating is refused while a capture forbids it, and allowed with the
 	// thread's mode relaxed.
 	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureGlobal))
-	before := must(e.d.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed))
+	before := must.Get(e.d.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed))
 	require.Equal(e, cuda.CaptureGlobal, before)
-	q := must(e.d.MemAlloc(64))
+	q := must.Get(e.d.MemAlloc(64))
 	e.noErr(e.d.MemFree(q))
-	relaxed := must(e.d.ThreadExchangeStreamCaptureMode(before))
+	relaxed := must.Get(e.d.ThreadExchangeStreamCaptureMode(before))
 	require.Equal(e, cuda.CaptureRelaxed, relaxed)
-	g := must(e.d.StreamEndCapture(s))
+	g := must.Get(e.d.StreamEndCapture(s))
 	e.noErr(e.d.GraphDestroy(g))
 
 	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureGlobal))
-	_, err = e.d.MemAlloc(64)
-	e.is(err, cuda.ErrStreamCaptureUnsupported)
+	e.is(must.Err(e.d.MemAlloc(64)), cuda.ErrStreamCaptureUnsupported)
 	if g, err := e.d.StreamEndCapture(s); err == nil {
 		e.noErr(e.d.GraphDestroy(g))
 	} else {
@@ -306,7 +303,7 @@ func testUserObjects(e *env) {
 	isGone := func() bool { return gone.Load() }
 	create := func(references int) cuda.UserObject {
 		gone.Store(false)
-		o := must(e.d.UserObjectCreate(func() { gone.Store(true) }, references))
+		o := must.Get(e.d.UserObjectCreate(func() { gone.Store(true) }, references))
 		return o
 	}
 
@@ -323,11 +320,11 @@ func testUserObjects(e *env) {
 	s := e.stream()
 	p := e.alloc(64)
 	g := e.captured(s, func() {
-		info := must(e.d.StreamGetCaptureInfo(s))
+		info := must.Get(e.d.StreamGetCaptureInfo(s))
 		e.noErr(e.d.GraphRetainUserObject(info.Graph, o, 1, true))
 		e.noErr(e.d.MemsetD8Async(p, 1, 4, s))
 	})
-	x := must(e.d.GraphInstantiate(g, 0))
+	x := must.Get(e.d.GraphInstantiate(g, 0))
 	e.noErr(e.d.GraphDestroy(g))
 	e.noErr(e.d.GraphLaunch(x, s))
 	e.noErr(e.d.StreamSynchronize(s))
@@ -338,7 +335,7 @@ func testUserObjects(e *env) {
 
 	// Without move the caller keeps its reference.
 	o = create(1)
-	g = must(e.d.GraphCreate())
+	g = must.Get(e.d.GraphCreate())
 	e.noErr(e.d.GraphRetainUserObject(g, o, 1, false))
 	e.noErr(e.d.GraphDestroy(g))
 	time.Sleep(2 * time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // A kernel's fault ends its context for good, so it happens in a child.
@@ -15,7 +16,7 @@ func testTrap(e *env)              { e.child("fault", "trap") }
 
 func childFault(e *env, arg string) {
 	store, stop := e.kernelForGood("store"), e.kernelForGood("stop")
-	p := must(e.d.MemAlloc(64))
+	p := must.Get(e.d.MemAlloc(64))
 	var want []cuda.Result
 	var err error
 	switch arg {
@@ -37,14 +38,13 @@ func childFault(e *env, arg string) {
 	e.is(err, want...)
 	require.Contains(e, err.Error(), fmt.Sprintf("device %d", e.dev))
 	require.Contains(e, err.Error(), "process", "the remedy: only a new process helps")
-	_, err = e.d.MemAlloc(64)
-	e.is(err, want...) // the context is dead
+	e.is(must.Err(e.d.MemAlloc(64)), want...) // the context is dead
 	e.is(e.d.MemFree(p), want...)
 }
 
 // kernelForGood is a kernel that is never unloaded: a dead context refuses that.
 func (e *env) kernelForGood(name string) cuda.Function {
 	e.Helper()
-	m := must(e.d.ModuleLoadData([]byte(kernels)))
-	return must(e.d.ModuleGetFunction(m, name))
+	m := must.Get(e.d.ModuleLoadData([]byte(kernels)))
+	return must.Get(e.d.ModuleGetFunction(m, name))
 }

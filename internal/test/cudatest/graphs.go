@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // since skips the test on older drivers.
@@ -54,7 +55,7 @@ func testGraphUpdate(e *env) {
 	inc := e.kernel("increment")
 	besideP, besideQ := e.incrementer(inc, p+4), e.incrementer(inc, q+4)
 	first := e.captured(s, func() { e.fork(s, other, incP, besideP); incP(s) })
-	x := must(e.d.GraphInstantiate(first, 0))
+	x := must.Get(e.d.GraphInstantiate(first, 0))
 	e.noErr(e.d.GraphDestroy(first))
 	launch := func() {
 		e.noErr(e.d.GraphLaunch(x, s))
@@ -64,10 +65,10 @@ func testGraphUpdate(e *env) {
 	require.Equal(e, []uint32{2, 1}, e.words(p, 2))
 
 	var gone atomic.Int32
-	o := must(e.d.UserObjectCreate(func() { gone.Add(1) }, 1))
+	o := must.Get(e.d.UserObjectCreate(func() { gone.Add(1) }, 1))
 	next := e.captured(s, func() { e.fork(s, other, incQ, besideQ); incQ(s) })
 	e.noErr(e.d.GraphRetainUserObject(next, o, 1, true))
-	u := must(e.d.GraphExecUpdate(x, next))
+	u := must.Get(e.d.GraphExecUpdate(x, next))
 	require.Equal(e, cuda.GraphUpdate{}, u)
 	e.noErr(e.d.GraphDestroy(next))
 	launch()
@@ -99,7 +100,7 @@ func testGraphUpdate(e *env) {
 	require.Zero(e, gone.Load(), "the executable graph holds what the other held")
 
 	last := e.captured(s, func() { e.fork(s, other, incP, besideP); incP(s) })
-	must(e.d.GraphExecUpdate(x, last))
+	must.Get(e.d.GraphExecUpdate(x, last))
 	e.noErr(e.d.GraphDestroy(last))
 	require.Eventually(e, func() bool { return gone.Load() == 1 }, 10*time.Second, time.Millisecond)
 	e.noErr(e.d.GraphExecDestroy(x))
@@ -110,33 +111,33 @@ func testChildGraphs(e *env) {
 	s := e.stream()
 	p, inc := e.counter()
 	var gone atomic.Int32
-	o := must(e.d.UserObjectCreate(func() { gone.Add(1) }, 1))
+	o := must.Get(e.d.UserObjectCreate(func() { gone.Add(1) }, 1))
 	child := e.captured(s, func() { inc(s); inc(s) })
 	e.noErr(e.d.GraphRetainUserObject(child, o, 1, true))
-	g := must(e.d.GraphCreate())
+	g := must.Get(e.d.GraphCreate())
 	var after []cuda.GraphNode
 	for range 3 {
-		n := must(e.d.GraphAddChildGraphNode(g, after, child))
+		n := must.Get(e.d.GraphAddChildGraphNode(g, after, child))
 		after = []cuda.GraphNode{n}
 	}
 	e.noErr(e.d.GraphDestroy(child))
-	clone := must(e.d.GraphClone(g))
+	clone := must.Get(e.d.GraphClone(g))
 	e.noErr(e.d.GraphDestroy(g))
-	nodes := must(e.d.GraphGetNodes(clone))
+	nodes := must.Get(e.d.GraphGetNodes(clone))
 	require.Len(e, nodes, 3)
-	x := must(e.d.GraphInstantiate(clone, 0))
+	x := must.Get(e.d.GraphInstantiate(clone, 0))
 
 	outer := e.captured(s, func() {
 		inc(s)
-		info := must(e.d.StreamGetCaptureInfo(s))
-		n := must(e.d.GraphAddChildGraphNode(info.Graph, info.Dependencies, clone))
+		info := must.Get(e.d.StreamGetCaptureInfo(s))
+		n := must.Get(e.d.GraphAddChildGraphNode(info.Graph, info.Dependencies, clone))
 		e.noErr(e.d.StreamUpdateCaptureDependencies(s, []cuda.GraphNode{n}, 1))
 		inc(s)
 	})
 	e.noErr(e.d.GraphDestroy(clone))
-	nodes = must(e.d.GraphGetNodes(outer))
+	nodes = must.Get(e.d.GraphGetNodes(outer))
 	require.Len(e, nodes, 3)
-	y := must(e.d.GraphInstantiate(outer, 0))
+	y := must.Get(e.d.GraphInstantiate(outer, 0))
 	e.noErr(e.d.GraphDestroy(outer))
 	e.noErr(e.d.GraphLaunch(x, s))
 	e.noErr(e.d.GraphLaunch(y, s))
@@ -152,13 +153,13 @@ func testChildGraphs(e *env) {
 func (e *env) conditional(initial uint32, body func(cuda.Stream)) cuda.Graph {
 	e.Helper()
 	s := e.stream()
-	g := must(e.d.GraphCreate())
-	v := must(e.d.GraphConditionalHandleCreate(g, e.ctx, initial, cuda.ConditionAssignDefault))
+	g := must.Get(e.d.GraphCreate())
+	v := must.Get(e.d.GraphConditionalHandleCreate(g, e.ctx, initial, cuda.ConditionAssignDefault))
 	_, b, err := e.d.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx)
 	e.noErr(err)
 	e.noErr(e.d.StreamBeginCaptureToGraph(s, b, nil, cuda.CaptureThreadLocal))
 	body(s)
-	same := must(e.d.StreamEndCapture(s))
+	same := must.Get(e.d.StreamEndCapture(s))
 	require.Equal(e, b, same)
 	return g
 }
@@ -170,20 +171,17 @@ func testConditionalGraphs(e *env) {
 	for initial := range uint32(2) {
 		e.put(p, 0)
 		g := e.conditional(initial, func(s cuda.Stream) { inc(s); inc(s) })
-		x := must(e.d.GraphInstantiate(g, 0))
+		x := must.Get(e.d.GraphInstantiate(g, 0))
 		for range 3 {
 			e.noErr(e.d.GraphLaunch(x, s))
 		}
 		e.noErr(e.d.StreamSynchronize(s))
 		require.Equal(e, []uint32{6 * initial}, e.words(p, 1))
 
-		_, err := e.d.GraphInstantiate(g, 0)
-		require.Error(e, err, "one at a time")
-		_, err = e.d.GraphClone(g)
-		require.Error(e, err)
-		outer := must(e.d.GraphCreate())
-		_, err = e.d.GraphAddChildGraphNode(outer, nil, g)
-		require.Error(e, err)
+		require.Error(e, must.Err(e.d.GraphInstantiate(g, 0)), "one at a time")
+		require.Error(e, must.Err(e.d.GraphClone(g)))
+		outer := must.Get(e.d.GraphCreate())
+		require.Error(e, must.Err(e.d.GraphAddChildGraphNode(outer, nil, g)))
 		e.noErr(e.d.GraphDestroy(outer))
 		e.noErr(e.d.GraphExecDestroy(x))
 		e.noErr(e.d.GraphDestroy(g))
@@ -196,8 +194,8 @@ func testConditionalGraphs(e *env) {
 		"wait":          func(s cuda.Stream) error { return e.d.StreamWaitEvent(s, ev, cuda.EventWaitExternal) },
 		"host function": func(s cuda.Stream) error { return e.d.LaunchHostFunc(s, func() {}) },
 	} {
-		g := must(e.d.GraphCreate())
-		v := must(e.d.GraphConditionalHandleCreate(g, e.ctx, 0, cuda.ConditionAssignDefault))
+		g := must.Get(e.d.GraphCreate())
+		v := must.Get(e.d.GraphConditionalHandleCreate(g, e.ctx, 0, cuda.ConditionAssignDefault))
 		_, b, err := e.d.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx)
 		e.noErr(err)
 		e.noErr(e.d.StreamBeginCaptureToGraph(s, b, nil, cuda.CaptureThreadLocal))
@@ -238,7 +236,7 @@ func testEventsAtLaunch(e *env) {
 	e.noErr(e.d.EventRecord(ready, other))
 
 	// After the launch of a record node, new waits are for this launch.
-	is := must(e.d.EventQuery(done))
+	is := must.Get(e.d.EventQuery(done))
 	require.False(e, is)
 	waiter := e.stream()
 	e.noErr(e.d.StreamWaitEvent(waiter, done, 0))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 type storeArgs struct {
@@ -95,7 +96,7 @@ func testSharedMemory(e *env) {
 	}
 
 	// More than 48 KiB has to be allowed first.
-	most := must(e.d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, e.dev))
+	most := must.Get(e.d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, e.dev))
 	l.Shared = most
 	e.is(e.d.LaunchKernel(f, &l, cuda.ArgsOf(&args)), cuda.ErrInvalidValue)
 	e.noErr(e.d.FuncSetAttribute(f, cuda.FuncMaxDynamicShared, most))
@@ -107,8 +108,8 @@ func testSharedMemory(e *env) {
 
 func testCooperative(e *env) {
 	f := e.kernel("meet")
-	sms := must(e.d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, e.dev))
-	per := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0))
+	sms := must.Get(e.d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, e.dev))
+	per := must.Get(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0))
 	counter := e.alloc(64)
 	e.put(counter, 0)
 	args := struct{ counter uintptr }{counter}

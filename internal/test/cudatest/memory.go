@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func testDeviceMemory(e *env) {
@@ -15,7 +16,7 @@ func testDeviceMemory(e *env) {
 	require.LessOrEqual(e, free, total)
 
 	const n = 8 << 20
-	p := must(e.d.MemAlloc(n))
+	p := must.Get(e.d.MemAlloc(n))
 	require.Zero(e, p%256, "allocations are aligned to 256 bytes")
 	base, size, err := e.d.MemGetAddressRange(p + 12345)
 	e.noErr(err)
@@ -34,17 +35,15 @@ func testDeviceMemory(e *env) {
 // that are no memory at all are not tried with MemcpyAsync: with unified
 // addressing the real driver takes them for memory of the host and crashes.
 func testBadMemory(e *env) {
-	_, err := e.d.MemAlloc(0)
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.d.MemAlloc(tooMuch)
+	e.is(must.Err(e.d.MemAlloc(0)), cuda.ErrInvalidValue)
+	_, err := e.d.MemAlloc(tooMuch)
 	e.is(err, cuda.ErrOutOfMemory)
 	require.Contains(e, err.Error(), "free", "how much there is")
 
 	host := make([]byte, 64)
 	hostAddr := uintptr(unsafe.Pointer(&host[0]))
 	e.is(e.d.MemFree(hostAddr), cuda.ErrInvalidValue)
-	_, err = e.d.PointerGetAttribute(cuda.PointerMemoryType, hostAddr)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.d.PointerGetAttribute(cuda.PointerMemoryType, hostAddr)), cuda.ErrInvalidValue)
 	_, _, err = e.d.MemGetAddressRange(hostAddr)
 	e.is(err, cuda.ErrNotFound, cuda.ErrInvalidValue)
 	e.is(e.d.MemFreeHost(hostAddr), cuda.ErrInvalidValue)
@@ -67,7 +66,7 @@ func testBadMemory(e *env) {
 func testHostMemory(e *env) {
 	const n = 1 << 16
 	h := e.host(n)
-	dp := must(e.d.MemHostGetDevicePointer(h))
+	dp := must.Get(e.d.MemHostGetDevicePointer(h))
 	require.Equal(e, h, dp, "addresses are unified")
 	b := bytesAt(h, n)
 	for i := range b {
@@ -95,12 +94,12 @@ func testHostMemory(e *env) {
 
 func testRegistered(e *env) {
 	const n = 1 << 16
-	b := must(pages(n))
+	b := must.Get(pages(n))
 	defer freePages(b)
 	h := uintptr(unsafe.Pointer(&b[0]))
 	e.noErr(e.d.MemHostRegister(h, n, cuda.HostRegisterMapped|cuda.HostRegisterPortable))
 	e.is(e.d.MemHostRegister(h, n, cuda.HostRegisterMapped), cuda.ErrHostMemoryAlreadyRegistered)
-	dp := must(e.d.MemHostGetDevicePointer(h))
+	dp := must.Get(e.d.MemHostGetDevicePointer(h))
 	p := e.alloc(n)
 	e.noErr(e.d.MemsetD8(p, 7, n))
 	e.noErr(e.d.MemcpyDtoD(dp, p, n))
@@ -113,7 +112,7 @@ func testRegistered(e *env) {
 func testPointerAttributes(e *env) {
 	get := func(a cuda.PointerAttribute, p uintptr) uint64 {
 		e.Helper()
-		v := must(e.d.PointerGetAttribute(a, p))
+		v := must.Get(e.d.PointerGetAttribute(a, p))
 		return v
 	}
 	const n = 4 << 20

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func testModules(e *env) {
@@ -25,10 +26,10 @@ func testModules(e *env) {
 	_, _, err = e.d.ModuleGetGlobal(m, "nowhere")
 	e.is(err, cuda.ErrNotFound)
 
-	f := must(e.d.ModuleGetFunction(m, "add4"))
+	f := must.Get(e.d.ModuleGetFunction(m, "add4"))
 	get := func(a cuda.FunctionAttribute) int {
 		e.Helper()
-		v := must(e.d.FuncGetAttribute(a, f))
+		v := must.Get(e.d.FuncGetAttribute(a, f))
 		return v
 	}
 	require.Equal(e, 1024, get(cuda.FuncMaxThreadsPerBlock))
@@ -37,10 +38,10 @@ func testModules(e *env) {
 	require.Positive(e, get(cuda.FuncRegisters))
 	require.Equal(e, 70, get(cuda.FuncPTXVersion), "the architecture that it is for")
 
-	blocks := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0))
+	blocks := must.Get(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1024, 0))
 	require.GreaterOrEqual(e, blocks, 1)
-	few := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 40<<10))
-	many := must(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 0))
+	few := must.Get(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 40<<10))
+	many := must.Get(e.d.OccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 0))
 	require.Less(e, few, many, "shared memory is bounded")
 
 	// Two modules have variables of their own.

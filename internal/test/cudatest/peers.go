@@ -4,23 +4,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // second is device 1, without peer access between it and device 0.
 func (e *env) second() *env {
 	e.Helper()
-	n := must(e.d.DeviceGetCount())
+	n := must.Get(e.d.DeviceGetCount())
 	if n < 2 {
 		e.Skip("needs two devices")
 	}
-	dev := must(e.d.DeviceGet(1))
+	dev := must.Get(e.d.DeviceGet(1))
 	for _, pair := range [][2]cuda.Device{{e.dev, dev}, {dev, e.dev}} {
-		can := must(e.d.DeviceCanAccessPeer(pair[0], pair[1]))
+		can := must.Get(e.d.DeviceCanAccessPeer(pair[0], pair[1]))
 		if !can {
 			e.Skip("devices 0 and 1 do not reach each other")
 		}
 	}
-	ctx := must(e.d.DevicePrimaryCtxRetain(dev))
+	ctx := must.Get(e.d.DevicePrimaryCtxRetain(dev))
 	e.Cleanup(func() { e.noErr(e.d.DevicePrimaryCtxRelease(dev)) })
 	return &env{T: e.T, d: e.d, dev: dev, ctx: ctx}
 }
@@ -47,7 +48,7 @@ func (e *env) do(f func()) {
 func (e *env) graph(s cuda.Stream, f func()) cuda.GraphExec {
 	e.Helper()
 	g := e.captured(s, f)
-	x := must(e.d.GraphInstantiate(g, 0))
+	x := must.Get(e.d.GraphInstantiate(g, 0))
 	e.noErr(e.d.GraphDestroy(g))
 	e.after(func() error { return e.d.GraphExecDestroy(x) })
 	return x
@@ -86,7 +87,7 @@ func testPeerVirtual(e *env) {
 	second := e.second()
 	m := second.virtual()
 	e.noErr(e.d.MemSetAccess(m.p, m.n, e.dev)) // beside the access of its own device
-	v := must(e.d.PointerGetAttribute(cuda.PointerDeviceOrdinal, m.p))
+	v := must.Get(e.d.PointerGetAttribute(cuda.PointerDeviceOrdinal, m.p))
 	require.EqualValues(e, second.dev, v)
 
 	s := e.stream()
@@ -104,7 +105,7 @@ func testPeerVirtual(e *env) {
 	e.noErr(err)
 	require.Equal(e, []any{m.p, m.n}, []any{base, n})
 	again := shareable{n: m.n}
-	again.h = must(e.d.MemRetainAllocationHandle(m.p + 12345))
+	again.h = must.Get(e.d.MemRetainAllocationHandle(m.p + 12345))
 	require.Equal(e, m.h, again.h)
 	e.after(func() error { return e.d.MemRelease(again.h) })
 	e.mapped(&again)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // How a child knows that it is one and what it has to do.
@@ -40,7 +41,7 @@ func runChild(t *testing.T, d cuda.Driver, role string) {
 // wrote. The files are its descriptors from 3 on.
 func (e *env) child(role, arg string, files ...*os.File) string {
 	e.Helper()
-	exe := must(os.Executable())
+	exe := must.Get(os.Executable())
 	top, _, _ := strings.Cut(e.Name(), "/")
 	cmd := exec.Command(exe, "-test.run=^"+regexp.QuoteMeta(top)+"$", "-test.v", "-test.count=1")
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, argVariable+"="+arg)
@@ -55,22 +56,19 @@ func testIPCMemory(e *env) {
 	const n = 4 << 20
 	p := e.alloc(n)
 	e.put(p+4096, 11)
-	h := must(e.d.IpcGetMemHandle(p))
+	h := must.Get(e.d.IpcGetMemHandle(p))
 	e.child("ipc memory", hex.EncodeToString(h[:]))
 	require.Equal(e, []uint32{11, 22}, e.words(p+4096, 2), "the child wrote")
 
-	_, err := e.d.IpcGetMemHandle(e.host(4096))
-	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.d.IpcGetMemHandle(0)
-	e.is(err, cuda.ErrInvalidValue)
+	e.is(must.Err(e.d.IpcGetMemHandle(e.host(4096))), cuda.ErrInvalidValue)
+	e.is(must.Err(e.d.IpcGetMemHandle(0)), cuda.ErrInvalidValue)
 	e.is(e.d.IpcCloseMemHandle(p), cuda.ErrInvalidValue, cuda.ErrMapFailed) // not opened
-	_, err = e.d.IpcOpenMemHandle(h)
-	require.Error(e, err, "a process does not open its own memory")
+	require.Error(e, must.Err(e.d.IpcOpenMemHandle(h)), "a process does not open its own memory")
 }
 
 func childIPCMemory(e *env, arg string) {
 	h := parseHandle(e, arg)
-	p := must(e.d.IpcOpenMemHandle(h))
+	p := must.Get(e.d.IpcOpenMemHandle(h))
 	require.Equal(e, []uint32{11}, e.words(p+4096, 1))
 	args := storeArgs{p + 4100, 22}
 	e.noErr(e.d.LaunchKernel(e.kernel("store"), &cuda.Launch{}, cuda.ArgsOf(&args)))
@@ -94,7 +92,7 @@ func testIPCWithin(e *env) {
 		base, size, err := e.d.MemGetAddressRange(p + word)
 		e.noErr(err)
 		require.Equal(e, []any{p, n}, []any{base, size})
-		h := must(e.d.IpcGetMemHandle(p + word))
+		h := must.Get(e.d.IpcGetMemHandle(p + word))
 		all = append(all, hex.EncodeToString(h[:]))
 	}
 	e.Log(e.child("ipc within", strings.Join(all, " ")))
@@ -105,7 +103,7 @@ func childIPCWithin(e *env, arg string) {
 	var opened []uintptr
 	for i, text := range strings.Fields(arg) {
 		h := parseHandle(e, text)
-		p := must(e.d.IpcOpenMemHandle(h))
+		p := must.Get(e.d.IpcOpenMemHandle(h))
 		opened = append(opened, p)
 		require.Equal(e, []uint32{uint32(30 + i)}, e.words(p+word, 1), "allocation %d", i)
 
@@ -131,7 +129,7 @@ func testIPCValues(e *env) {
 	}
 	p := e.alloc(4096)
 	e.put(p, 0, 0, 0)
-	h := must(e.d.IpcGetMemHandle(p))
+	h := must.Get(e.d.IpcGetMemHandle(p))
 	s := e.stream()
 	x := e.graph(s, func() {
 		e.noErr(e.d.StreamWaitValue32(s, p, 1, cuda.WaitEQ))
@@ -140,7 +138,7 @@ func testIPCValues(e *env) {
 	})
 	e.noErr(e.d.GraphLaunch(x, s))
 	e.after(func() error { return cuda.Write(e.d, p, []byte{1, 0, 0, 0, 2, 0, 0, 0}) }) // whatever happened
-	done := must(e.d.StreamQuery(s))
+	done := must.Get(e.d.StreamQuery(s))
 	require.False(e, done)
 	e.child("ipc values", hex.EncodeToString(h[:]))
 	e.noErr(e.d.StreamSynchronize(s))
@@ -148,7 +146,7 @@ func testIPCValues(e *env) {
 }
 
 func childIPCValues(e *env, arg string) {
-	p := must(e.d.IpcOpenMemHandle(parseHandle(e, arg)))
+	p := must.Get(e.d.IpcOpenMemHandle(parseHandle(e, arg)))
 	s, post := e.stream(), e.kernel("post")
 	e.noErr(e.d.MemsetD32Async(p+8, 3, 1, s))
 	e.noErr(e.d.StreamWriteValue32(s, p, 1, 0))
@@ -160,7 +158,7 @@ func childIPCValues(e *env, arg string) {
 // testIPCEvent has the child record an event that the parent has.
 func testIPCEvent(e *env) {
 	ev := e.event(cuda.EventInterprocess | cuda.EventDisableTiming)
-	h := must(e.d.IpcGetEventHandle(ev))
+	h := must.Get(e.d.IpcGetEventHandle(ev))
 	e.child("ipc event", hex.EncodeToString(h[:]))
 	e.noErr(e.d.EventSynchronize(ev))
 
@@ -169,7 +167,7 @@ func testIPCEvent(e *env) {
 }
 
 func childIPCEvent(e *env, arg string) {
-	ev := must(e.d.IpcOpenEventHandle(parseHandle(e, arg)))
+	ev := must.Get(e.d.IpcOpenEventHandle(parseHandle(e, arg)))
 	s := e.stream()
 	e.noErr(e.d.MemsetD8Async(e.alloc(64), 1, 64, s))
 	e.noErr(e.d.EventRecord(ev, s))
@@ -178,7 +176,7 @@ func childIPCEvent(e *env, arg string) {
 }
 
 func parseHandle(e *env, s string) (h cuda.IPCHandle) {
-	b := must(hex.DecodeString(s))
+	b := must.Get(hex.DecodeString(s))
 	require.Len(e, b, len(h))
 	copy(h[:], b)
 	return h

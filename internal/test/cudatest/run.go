@@ -6,13 +6,13 @@ package cudatest
 import (
 	"encoding/binary"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // Run runs all tests on the drivers that open gives, in subtests of t. open may
@@ -26,8 +26,7 @@ func Run(t *testing.T, open func(t testing.TB) cuda.Driver) {
 		return
 	}
 	// The context is retained all the time, so that it is not made anew for each test.
-	_, err := d.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
+	require.NoError(t, must.Err(d.DevicePrimaryCtxRetain(0)))
 	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(0)) })
 
 	for _, test := range []struct {
@@ -131,26 +130,12 @@ func with(t *testing.T, d cuda.Driver, f func(*env)) {
 	f(e)
 }
 
-// failure is what must panics with.
-type failure struct {
-	error
-	stack []byte
-}
-
-// must returns a value, or ends the test of the thread that it runs on.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(failure{err, debug.Stack()})
-	}
-	return v
-}
-
-// caught fails the test because of a panic of must.
+// caught fails the test because of a panic of must.Get.
 func (e *env) caught(p any) {
 	switch p := p.(type) {
 	case nil:
-	case failure:
-		e.Fatalf("%v\n%s", p.error, p.stack)
+	case must.Failure:
+		e.Fatal(p)
 	default:
 		panic(p)
 	}
@@ -175,7 +160,7 @@ func (e *env) is(err error, results ...cuda.Result) {
 // alloc is device memory that is freed when the test ends.
 func (e *env) alloc(n int) uintptr {
 	e.Helper()
-	p := must(e.d.MemAlloc(n))
+	p := must.Get(e.d.MemAlloc(n))
 	e.after(func() error { return e.d.MemFree(p) })
 	return p
 }
@@ -183,7 +168,7 @@ func (e *env) alloc(n int) uintptr {
 // host is pinned memory of the host that is freed when the test ends.
 func (e *env) host(n int) uintptr {
 	e.Helper()
-	p := must(e.d.MemHostAlloc(n, cuda.HostAllocMapped|cuda.HostAllocPortable))
+	p := must.Get(e.d.MemHostAlloc(n, cuda.HostAllocMapped|cuda.HostAllocPortable))
 	e.after(func() error { return e.d.MemFreeHost(p) })
 	return p
 }
@@ -191,14 +176,14 @@ func (e *env) host(n int) uintptr {
 // stream is a stream that is destroyed when the test ends.
 func (e *env) stream() cuda.Stream {
 	e.Helper()
-	s := must(e.d.StreamCreate(cuda.StreamNonBlocking, 0))
+	s := must.Get(e.d.StreamCreate(cuda.StreamNonBlocking, 0))
 	e.after(func() error { return e.d.StreamDestroy(s) })
 	return s
 }
 
 func (e *env) event(flags cuda.EventFlags) cuda.Event {
 	e.Helper()
-	ev := must(e.d.EventCreate(flags))
+	ev := must.Get(e.d.EventCreate(flags))
 	e.after(func() error { return e.d.EventDestroy(ev) })
 	return ev
 }
@@ -206,14 +191,14 @@ func (e *env) event(flags cuda.EventFlags) cuda.Event {
 // module is the module of all test kernels.
 func (e *env) module() cuda.Module {
 	e.Helper()
-	m := must(e.d.ModuleLoadData([]byte(kernels)))
+	m := must.Get(e.d.ModuleLoadData([]byte(kernels)))
 	e.after(func() error { return e.d.ModuleUnload(m) })
 	return m
 }
 
 func (e *env) kernel(name string) cuda.Function {
 	e.Helper()
-	return must(e.d.ModuleGetFunction(e.module(), name))
+	return must.Get(e.d.ModuleGetFunction(e.module(), name))
 }
 
 // after runs f when the test ends, on any thread.

@@ -8,20 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 func testStreamProperties(e *env) {
 	least, greatest, err := e.d.CtxGetStreamPriorityRange()
 	e.noErr(err)
 	require.LessOrEqual(e, greatest, least, "a smaller number is a greater priority")
-	s := must(e.d.StreamCreate(cuda.StreamNonBlocking, greatest))
-	p := must(e.d.StreamGetPriority(s))
+	s := must.Get(e.d.StreamCreate(cuda.StreamNonBlocking, greatest))
+	p := must.Get(e.d.StreamGetPriority(s))
 	require.Equal(e, greatest, p)
-	f := must(e.d.StreamGetFlags(s))
+	f := must.Get(e.d.StreamGetFlags(s))
 	require.Equal(e, cuda.StreamNonBlocking, f)
-	c := must(e.d.StreamGetCtx(s))
+	c := must.Get(e.d.StreamGetCtx(s))
 	require.Equal(e, e.ctx, c)
-	done := must(e.d.StreamQuery(s))
+	done := must.Get(e.d.StreamQuery(s))
 	require.True(e, done, "an empty stream is done")
 	e.noErr(e.d.StreamSynchronize(s))
 	e.noErr(e.d.StreamDestroy(s))
@@ -65,7 +66,7 @@ func testStreamValues(e *env) {
 	e.noErr(e.d.StreamWriteValue64(s, p+8, 1<<40|6, 0))
 	e.noErr(e.d.StreamWriteValue32(s, g.p+4, 7, 0)) // the host's memory, too
 	time.Sleep(5 * time.Millisecond)
-	done := must(e.d.StreamQuery(s))
+	done := must.Get(e.d.StreamQuery(s))
 	require.False(e, done, "it waits")
 	require.Zero(e, gate{g.p + 4}.get())
 	g.set(2)
@@ -89,7 +90,7 @@ func testStreamValues(e *env) {
 		g.set(c.not)
 		e.noErr(e.d.StreamWaitValue32(s, g.p, c.wait, c.flags))
 		time.Sleep(2 * time.Millisecond)
-		done := must(e.d.StreamQuery(s))
+		done := must.Get(e.d.StreamQuery(s))
 		require.False(e, done, c.name)
 		g.set(c.until)
 		e.noErr(e.d.StreamSynchronize(s))
@@ -131,7 +132,7 @@ func testHostFunctions(e *env) {
 func testEvents(e *env) {
 	s := e.stream()
 	ev := e.event(cuda.EventDefault)
-	done := must(e.d.EventQuery(ev))
+	done := must.Get(e.d.EventQuery(ev))
 	require.True(e, done, "an event that was never recorded is complete")
 	e.noErr(e.d.EventSynchronize(ev))
 
@@ -140,29 +141,25 @@ func testEvents(e *env) {
 	e.noErr(e.d.EventRecord(start, s))
 	e.noErr(e.d.StreamWaitValue32(s, g.p, 1, cuda.WaitGEQ))
 	e.noErr(e.d.EventRecordWithFlags(ev, s, 0))
-	done = must(e.d.EventQuery(ev))
+	done = must.Get(e.d.EventQuery(ev))
 	require.False(e, done)
-	_, err := e.d.EventElapsedTime(start, ev)
-	e.is(err, cuda.ErrNotReady)
+	e.is(must.Err(e.d.EventElapsedTime(start, ev)), cuda.ErrNotReady)
 	e.noErr(e.d.EventSynchronize(start))
 	time.Sleep(5 * time.Millisecond)
 	g.set(1)
 	e.noErr(e.d.EventSynchronize(ev))
-	done = must(e.d.EventQuery(ev))
+	done = must.Get(e.d.EventQuery(ev))
 	require.True(e, done)
-	ms := must(e.d.EventElapsedTime(start, ev))
+	ms := must.Get(e.d.EventElapsedTime(start, ev))
 	require.Greater(e, ms, float32(1))
 	require.Less(e, ms, float32(10000))
 
 	quick := e.event(cuda.EventDisableTiming | cuda.EventBlockingSync)
 	e.noErr(e.d.EventRecord(quick, s))
 	e.noErr(e.d.EventSynchronize(quick))
-	_, err = e.d.EventElapsedTime(start, quick)
-	e.is(err, cuda.ErrInvalidHandle)
-	_, err = e.d.EventElapsedTime(start, e.event(cuda.EventDefault))
-	e.is(err, cuda.ErrInvalidHandle) // never recorded
-	_, err = e.d.EventCreate(cuda.EventInterprocess)
-	e.is(err, cuda.ErrInvalidValue) // needs DisableTiming
+	e.is(must.Err(e.d.EventElapsedTime(start, quick)), cuda.ErrInvalidHandle)
+	e.is(must.Err(e.d.EventElapsedTime(start, e.event(cuda.EventDefault))), cuda.ErrInvalidHandle) // never recorded
+	e.is(must.Err(e.d.EventCreate(cuda.EventInterprocess)), cuda.ErrInvalidValue)                  // needs DisableTiming
 }
 
 func testStreamsBetween(e *env) {
@@ -175,7 +172,7 @@ func testStreamsBetween(e *env) {
 	e.noErr(e.d.EventRecord(ev, a))
 	e.noErr(e.d.StreamWaitEvent(b, ev, 0))
 	e.noErr(e.d.MemsetD32Async(p, 2, 4, b))
-	done := must(e.d.StreamQuery(b))
+	done := must.Get(e.d.StreamQuery(b))
 	require.False(e, done, "b waits for a")
 	g.set(1)
 	e.noErr(e.d.StreamSynchronize(b))
@@ -201,14 +198,14 @@ func testStreamsBetween(e *env) {
 func testLegacyStream(e *env) {
 	p := e.alloc(64)
 	apart := e.stream()
-	blocking := must(e.d.StreamCreate(cuda.StreamDefault, 0))
+	blocking := must.Get(e.d.StreamCreate(cuda.StreamDefault, 0))
 	e.after(func() error { return e.d.StreamDestroy(blocking) })
 
 	g := e.gate()
 	e.noErr(e.d.StreamWaitValue32(apart, g.p, 1, cuda.WaitGEQ))
 	e.noErr(e.d.MemsetD32Async(p, 1, 4, 0))
 	e.noErr(e.d.StreamSynchronize(0))
-	done := must(e.d.StreamQuery(apart))
+	done := must.Get(e.d.StreamQuery(apart))
 	require.False(e, done, "it goes on waiting, unlike stream 0")
 	g.set(1)
 	e.noErr(e.d.StreamSynchronize(apart))
@@ -219,7 +216,7 @@ func testLegacyStream(e *env) {
 	e.noErr(e.d.MemsetD32Async(p, 3, 4, 0))
 	e.noErr(e.d.MemcpyAsync(p+16, p, 16, blocking))
 	time.Sleep(2 * time.Millisecond)
-	done = must(e.d.StreamQuery(0))
+	done = must.Get(e.d.StreamQuery(0))
 	require.False(e, done, "stream 0 waits for the blocking one")
 	g.set(1)
 	e.noErr(e.d.StreamSynchronize(blocking))
@@ -233,7 +230,7 @@ func testStreamIDs(e *env) {
 		e.Skip("needs CUDA 12")
 	}
 	id := func(s cuda.Stream) uint64 {
-		n := must(e.d.StreamGetId(s))
+		n := must.Get(e.d.StreamGetId(s))
 		return n
 	}
 	require.Equal(e, id(0), id(cuda.StreamLegacy))
@@ -248,14 +245,13 @@ func testStreamIDs(e *env) {
 	onThread(func() {
 		e.noErr(e.d.CtxPushCurrent(e.ctx))
 		fresh(cuda.StreamPerThread)
-		must(e.d.CtxPopCurrent())
+		must.Get(e.d.CtxPopCurrent())
 	})
 	for range 3 {
-		s := must(e.d.StreamCreate(cuda.StreamNonBlocking, 0))
+		s := must.Get(e.d.StreamCreate(cuda.StreamNonBlocking, 0))
 		fresh(s)
 		e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureRelaxed))
-		_, err := e.d.StreamGetId(s)
-		e.is(err, cuda.ErrStreamCaptureUnsupported)
+		e.is(must.Err(e.d.StreamGetId(s)), cuda.ErrStreamCaptureUnsupported)
 		if g, err := e.d.StreamEndCapture(s); err == nil {
 			e.noErr(e.d.GraphDestroy(g))
 		}

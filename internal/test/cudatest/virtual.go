@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/must"
 )
 
 // shareable is a mapped allocation of the virtual-memory API.
@@ -20,7 +21,7 @@ type shareable struct {
 func (e *env) needs(why string, attributes ...cuda.DeviceAttribute) {
 	e.Helper()
 	for _, a := range attributes {
-		ok := must(e.d.DeviceGetAttribute(a, e.dev))
+		ok := must.Get(e.d.DeviceGetAttribute(a, e.dev))
 		if ok == 0 {
 			e.Skip(why)
 		}
@@ -32,13 +33,13 @@ func (e *env) virtual() shareable {
 	e.needs("the device has no virtual-memory API with file descriptors", cuda.AttrVirtualMemorySupported,
 		cuda.AttrPosixFDSupported)
 	prop := cuda.AllocationProp{Device: e.dev, Shareable: true}
-	g := must(e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum))
+	g := must.Get(e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum))
 	require.Zero(e, g&(g-1), "granularity %d is a power of two", g)
-	r := must(e.d.MemGetAllocationGranularity(prop, cuda.GranularityRecommended))
+	r := must.Get(e.d.MemGetAllocationGranularity(prop, cuda.GranularityRecommended))
 	require.GreaterOrEqual(e, r, g)
 
 	m := shareable{n: 2 * r}
-	m.h = must(e.d.MemCreate(m.n, prop))
+	m.h = must.Get(e.d.MemCreate(m.n, prop))
 	e.after(func() error { return e.d.MemRelease(m.h) })
 	e.mapped(&m)
 	return m
@@ -47,7 +48,7 @@ func (e *env) virtual() shareable {
 // mapped maps m.h to addresses until the test ends.
 func (e *env) mapped(m *shareable) {
 	e.Helper()
-	p := must(e.d.MemAddressReserve(m.n, 0))
+	p := must.Get(e.d.MemAddressReserve(m.n, 0))
 	m.p = p
 	e.after(func() error { return e.d.MemAddressFree(p, m.n) })
 	e.noErr(e.d.MemMap(p, m.n, m.h))
@@ -65,16 +66,16 @@ func testVirtualMemory(e *env) {
 	e.noErr(e.d.CtxSynchronize())
 	require.Equal(e, []uint32{99}, e.words(m.p+64, 1))
 
-	h := must(e.d.MemRetainAllocationHandle(m.p))
+	h := must.Get(e.d.MemRetainAllocationHandle(m.p))
 	require.Equal(e, m.h, h)
 	e.noErr(e.d.MemRelease(h))
-	v := must(e.d.PointerGetAttribute(cuda.PointerLegacyIPC, m.p))
+	v := must.Get(e.d.PointerGetAttribute(cuda.PointerLegacyIPC, m.p))
 	require.Zero(e, v, "such memory has no IPC handles")
 
 	// The same memory at a second address, by way of a file descriptor.
-	fd := must(e.d.MemExportToShareableHandle(m.h))
+	fd := must.Get(e.d.MemExportToShareableHandle(m.h))
 	again := shareable{n: m.n}
-	again.h = must(e.d.MemImportFromShareableHandle(fd))
+	again.h = must.Get(e.d.MemImportFromShareableHandle(fd))
 	e.noErr(closeFile(fd)) // it was left open
 	e.after(func() error { return e.d.MemRelease(again.h) })
 	e.mapped(&again)
@@ -84,11 +85,9 @@ func testVirtualMemory(e *env) {
 	// Bad requests.
 	_, err := e.d.MemCreate(m.n+1, cuda.AllocationProp{Device: e.dev})
 	e.is(err, cuda.ErrInvalidValue) // not a multiple of the granularity
-	_, err = e.d.MemCreate(tooMuch, cuda.AllocationProp{Device: e.dev})
-	e.is(err, cuda.ErrOutOfMemory)
-	_, err = e.d.MemRetainAllocationHandle(e.alloc(64))
-	e.is(err, cuda.ErrInvalidValue)
-	null := must(os.Open(os.DevNull))
+	e.is(must.Err(e.d.MemCreate(tooMuch, cuda.AllocationProp{Device: e.dev})), cuda.ErrOutOfMemory)
+	e.is(must.Err(e.d.MemRetainAllocationHandle(e.alloc(64))), cuda.ErrInvalidValue)
+	null := must.Get(os.Open(os.DevNull))
 	defer null.Close()
 	_, err = e.d.MemImportFromShareableHandle(int(null.Fd()))
 	require.Error(e, err) // drivers differ in what they call it
@@ -97,7 +96,7 @@ func testVirtualMemory(e *env) {
 func testImport(e *env) {
 	m := e.virtual()
 	e.put(m.p, 1234)
-	fd := must(e.d.MemExportToShareableHandle(m.h))
+	fd := must.Get(e.d.MemExportToShareableHandle(m.h))
 	file := os.NewFile(uintptr(fd), "device memory")
 	defer file.Close()
 	e.child("import", fmt.Sprint(m.n), file)
@@ -108,7 +107,7 @@ func testImport(e *env) {
 func testPeerImport(e *env) {
 	e.second()
 	m := e.virtual()
-	fd := must(e.d.MemExportToShareableHandle(m.h))
+	fd := must.Get(e.d.MemExportToShareableHandle(m.h))
 	file := os.NewFile(uintptr(fd), "device memory")
 	defer file.Close()
 	e.child("peer import", fmt.Sprint(m.n), file)
@@ -117,8 +116,8 @@ func testPeerImport(e *env) {
 
 func childPeerImport(e *env, arg string) {
 	m := shareable{}
-	must(fmt.Sscan(arg, &m.n))
-	m.h = must(e.d.MemImportFromShareableHandle(3))
+	must.Get(fmt.Sscan(arg, &m.n))
+	m.h = must.Get(e.d.MemImportFromShareableHandle(3))
 	second := e.second()
 	second.after(func() error { return e.d.MemRelease(m.h) })
 	second.do(func() {
@@ -131,8 +130,8 @@ func childPeerImport(e *env, arg string) {
 // childImport reads and writes the parent's memory, which it has as file 3.
 func childImport(e *env, arg string) {
 	m := shareable{}
-	must(fmt.Sscan(arg, &m.n))
-	m.h = must(e.d.MemImportFromShareableHandle(3))
+	must.Get(fmt.Sscan(arg, &m.n))
+	m.h = must.Get(e.d.MemImportFromShareableHandle(3))
 	e.after(func() error { return e.d.MemRelease(m.h) })
 	e.mapped(&m)
 	require.Equal(e, []uint32{1234}, e.words(m.p, 1))
@@ -142,12 +141,12 @@ func childImport(e *env, arg string) {
 // testGrowing grows memory in place: its content stays, at the same addresses.
 func testGrowing(e *env) {
 	g := cuda.NewGrowing(e.d, e.ctx, e.dev)
-	p := must(g.AtLeast(4))
+	p := must.Get(g.AtLeast(4))
 	e.put(p, 7)
 	before, _, err := e.d.MemGetInfo()
 	e.noErr(err)
 	for n := 4; n <= 24<<20; n += 1 << 20 {
-		q := must(g.AtLeast(n))
+		q := must.Get(g.AtLeast(n))
 		require.Equal(e, p, q)
 		e.noErr(e.d.MemsetD8Async(p+uintptr(n)-4, 1, 4, 0))
 	}
@@ -160,7 +159,7 @@ func testGrowing(e *env) {
 	e.noErr(g.Close())
 	e.noErr(g.Close())
 	require.Zero(e, g.Size())
-	p = must(g.AtLeast(4))
+	p = must.Get(g.AtLeast(4))
 	e.put(p, 8)
 	e.noErr(g.Close())
 }
@@ -170,14 +169,14 @@ func testDMABuf(e *env) {
 	e.needs("the device lets no network cards into its memory by dma-buf", cuda.AttrVirtualMemorySupported,
 		cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported)
 	prop := cuda.AllocationProp{Device: e.dev, RDMA: true}
-	g := must(e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum))
+	g := must.Get(e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum))
 	m := shareable{n: g}
-	m.h = must(e.d.MemCreate(m.n, prop))
+	m.h = must.Get(e.d.MemCreate(m.n, prop))
 	e.after(func() error { return e.d.MemRelease(m.h) })
 	e.mapped(&m)
-	fd := must(e.d.MemGetHandleForAddressRange(m.p, m.n))
+	fd := must.Get(e.d.MemGetHandleForAddressRange(m.p, m.n))
 	file := os.NewFile(uintptr(fd), "dma-buf")
-	info := must(file.Stat())
+	info := must.Get(file.Stat())
 	require.GreaterOrEqual(e, info.Size(), int64(m.n))
 	e.noErr(file.Close())
 }

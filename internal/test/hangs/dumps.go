@@ -156,8 +156,8 @@ type frame struct {
 	Line int64  `json:"line"`
 }
 
-// pickled writes values as PyTorch's C++ does: protocol 2, text and frames that come again out of the memo.
-func pickled(v any) []byte {
+// Pickle writes values as PyTorch's C++ does: protocol 2, text and frames that come again out of the memo.
+func Pickle(v any) []byte {
 	p := pickler{b: []byte{0x80, 2}, memo: map[any]int{}}
 	p.write(v)
 	return append(p.b, '.')
@@ -206,6 +206,8 @@ func (p *pickler) write(v any) {
 		p.b = append(p.b, 'N')
 	case bool:
 		p.b = append(p.b, map[bool]byte{true: 0x88, false: 0x89}[v])
+	case int:
+		p.write(int64(v))
 	case int64:
 		switch {
 		case v >= 0 && v < 1<<8:
@@ -247,7 +249,7 @@ func (p *pickler) write(v any) {
 // written is a dump as a pickle or as JSON.
 func written(d map[string]any, asJSON bool) []byte {
 	if !asJSON {
-		return pickled(d)
+		return Pickle(d)
 	}
 	b, err := json.Marshal(d)
 	if err != nil {

@@ -37,7 +37,7 @@ func Large(dir string, ranks, entries int) (odd int, err error) {
 			}
 			k.calls = append(k.calls, c)
 		}
-		b := pickled(j.dump(r, "2.10", time.Hour, entries))
+		b := Pickle(j.dump(r, "2.10", time.Hour, entries))
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", r)), b, 0o600); err != nil {
 			return 0, err
 		}

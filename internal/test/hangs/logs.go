@@ -10,7 +10,7 @@ import (
 
 // prefixes are what launchers write before a rank's lines: nothing, torchrun, srun --label, mpirun --tag-output, Ray,
 // kubectl logs --prefix.
-var prefixes = []string{"", "[rank%d]:", "%d: ", "[1,%d]<stdout>:", "\x1b[36m(worker rank=%d)\x1b[0m ",
+var prefixes = []string{"", "[rank%d]:", "[default%d]:", "%d: ", "[1,%d]<stdout>:", "\x1b[36m(worker rank=%d)\x1b[0m ",
 	"[pod/train-worker-%d/pytorch] "}
 
 // head is what NCCL writes before each of its lines.

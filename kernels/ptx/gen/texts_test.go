@@ -36,11 +36,11 @@ func TestNames(t *testing.T) {
 	require.Empty(t, ptx.Variants("float32", "avg"))
 	require.Equal(t, []ptx.Name{{Type: "float32", Op: "sum", SM: 70, Source: "direct", Ranks: 4},
 		{Type: "float32", Op: "sum", SM: 70, Source: "direct"}},
-		ptx.DirectVariants("float32", "sum", 4))
+		ptx.VariantsOf("direct", "float32", "sum", 4))
 	require.Equal(t, []ptx.Name{{Type: "float32", Op: "max", SM: 70, Source: "direct"}},
-		ptx.DirectVariants("float32", "max", 4))
-	require.Equal(t, []ptx.Name{{SM: 70, Source: "direct", Ranks: 2}, ptx.Direct}, ptx.DirectVariants("", "", 2))
-	require.Equal(t, []ptx.Name{ptx.Direct}, ptx.DirectVariants("", "", 3))
+		ptx.VariantsOf("direct", "float32", "max", 4))
+	require.Equal(t, []ptx.Name{{SM: 70, Source: "direct", Ranks: 2}, ptx.Direct}, ptx.VariantsOf("direct", "", "", 2))
+	require.Equal(t, []ptx.Name{ptx.Direct}, ptx.VariantsOf("direct", "", "", 3))
 	require.Equal(t, "direct_copy_4_ranks_sm_70", ptx.Name{SM: 70, Source: "direct", Ranks: 4}.String())
 	n := ptx.Name{Type: "bfloat16", Op: "sum", SM: 80}
 	require.Equal(t, "bfloat16_sum_sm_80", n.String())
