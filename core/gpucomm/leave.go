@@ -21,7 +21,9 @@ type communicators struct {
 	entered chan struct{}       // closed when a rank opens a communicator; nil if nobody waits for that
 }
 
-var ofProcess = process.Registry[communicators]{Fresh: func() *communicators { return &communicators{of: map[string]*parting{}} }}
+var ofProcess = process.Registry[communicators]{
+	Fresh: func() *communicators { return &communicators{of: map[string]*parting{}} },
+}
 
 // A parting is the end of the ranks of one communicator that are in this process. When the last of them leaves, the
 // memory of all of them is given back as soon as the ranks of other processes have left too: until then kernels of

@@ -30,9 +30,9 @@ func Of(ctx context.Context) *Process {
 	return &usual
 }
 
-// A Registry is one kind of things that a process has, in a T: maps and the lock that guards them. Fresh makes the T when
-// a Process first needs it; nil makes a zero T. Being no more than a value, a Registry that a program never uses is not
-// linked into it.
+// A Registry is one kind of things that a process has, in a T: maps and the lock that guards them. Fresh makes the T
+// when a Process first needs it; nil makes a zero T. A Registry is a plain value, so that a program which uses none of
+// it does not link it.
 type Registry[T any] struct{ Fresh func() *T }
 
 // In returns the value of a Process, that of the default for nil.
@@ -70,8 +70,8 @@ type use[V any] struct {
 	value V
 }
 
-// Open returns the thing of a key until Leave, and makes it if nobody has it. One thing of a key has ended before the next
-// is made.
+// Open returns the thing of a key until Leave, and makes it if nobody has it. One thing of a key has ended before the
+// next is made.
 func (s *Shared[K, V]) Open(p *Process, k K, make func() (V, error)) (v V, err error) {
 	all := s.registry.In(p)
 	all.mu.Lock()

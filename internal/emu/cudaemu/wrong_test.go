@@ -61,7 +61,8 @@ func TestWrongArguments(t *testing.T) {
 	says(e.StreamWriteValue32(s, far, 1, 0), cuda.ErrInvalidValue,
 		"is memory of a device to which the stream's has no access: enable peer access")
 	says(e.StreamWaitValue32(s, p, 1, 4), cuda.ErrInvalidValue, "")
-	says(e.MemcpyPeerAsync(p, e.ctx[1], p, e.ctx[0], 4, s), cuda.ErrInvalidValue, "is memory of device 0, its context that of")
+	says(e.MemcpyPeerAsync(p, e.ctx[1], p, e.ctx[0], 4, s), cuda.ErrInvalidValue,
+		"is memory of device 0, its context that of")
 	says(e.LaunchHostFunc(s, nil), cuda.ErrInvalidValue, "no function")
 	says(e.EventRecord(cuda.Event(s), s), cuda.ErrInvalidHandle, "is no event")
 	says(e.EventRecord(other, s), cuda.ErrInvalidHandle, "event of device 2, stream of device 0")
