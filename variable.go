@@ -60,9 +60,3 @@ func ScanToOf[T Element](out, in []T, op RedOp) *Call {
 func ScanTo[T Element](c *Comm, out, in []T, op RedOp) error {
 	return c.Do(ScanToOf(out, in, op))
 }
-
-// counted is sameCounts for a call whose counts differ by rank.
-func counted[T Element](kind Kind, out []T, outCounts []int, in []T, inCounts []int, op RedOp, root int) Call {
-	return Call{Kind: kind, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts,
-		OutCounts: outCounts, Op: op, Root: root}
-}
