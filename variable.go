@@ -1,7 +1,5 @@
 package ringo
 
-import "github.com/ringo-go/ringo/mem"
-
 // GathervOf describes the call of Gatherv.
 func GathervOf[T Element](out, in []T, counts []int, root int) *Call {
 	c := counted(KindGatherv, out, counts, in, nil, RedOp{}, root)
