@@ -175,3 +175,9 @@ func sameCounts[T Element](kind Kind, out, in []T, count int, op RedOp, root, pe
 	return Call{Kind: kind, In: mem.Of(in), Out: mem.Of(out), Count: count, Type: TypeOf[T](), Op: op, Root: root,
 		Peer: peer, Exact: true}
 }
+
+// counted is sameCounts for a call whose counts differ by rank.
+func counted[T Element](kind Kind, out []T, outCounts []int, in []T, inCounts []int, op RedOp, root int) Call {
+	return Call{Kind: kind, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts,
+		OutCounts: outCounts, Op: op, Root: root}
+}

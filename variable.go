@@ -1,7 +1,5 @@
 package ringo
 
-import "github.com/ringo-go/ringo/mem"
-
 // GathervOf describes the call of Gatherv.
 func GathervOf[T Element](out, in []T, counts []int, root int) *Call {
 	c := counted(KindGatherv, out, counts, in, nil, RedOp{}, root)
@@ -59,10 +57,4 @@ func ScanToOf[T Element](out, in []T, op RedOp) *Call {
 // ScanTo is Scan of in [k] whose result is in out [k].
 func ScanTo[T Element](c *Comm, out, in []T, op RedOp) error {
 	return c.Do(ScanToOf(out, in, op))
-}
-
-// counted is sameCounts for a call whose counts differ by rank.
-func counted[T Element](kind Kind, out []T, outCounts []int, in []T, inCounts []int, op RedOp, root int) Call {
-	return Call{Kind: kind, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts,
-		OutCounts: outCounts, Op: op, Root: root}
 }
