@@ -44,7 +44,7 @@ func inGo(said string) string {
 	}
 	for _, why := range []struct{ sentence, word string }{
 		{"rank 1 died", "died"}, {"rank 1 aborted", "aborted"}, {"rank 1 has left", "left"},
-		{"rank 1 has closed the communicator", "left"},
+		{"rank 1 has closed the communicator", "left"}, {"rank 1 over shm: a peer has left", "left"},
 	} {
 		if strings.Contains(said, why.sentence) {
 			return why.word
