@@ -82,12 +82,9 @@ func (q *calls) Do(c *call.Call) error {
 func (q *calls) queue(t *task, calls []*call.Call) (err error) {
 	t.seq = q.life.Turn.Seq()
 	defer func() { err = q.leave(t, calls[t.now], err) }()
-	if err = q.admission.enter(&t.visit, calls[0].Stream); err != nil {
-		return err
-	}
-	if t.how == batched { // Batch has admitted the memory; but the capture may have gone on since
-		t.entry, err = q.admission.admitStream(calls[0].Stream, t.visit.seen)
-	} else {
+	if t.how == batched { // Batch has entered and admitted the memory; but the capture may have gone on since
+		t.entry, err = q.admission.admitStream(calls[0].Stream, cuda.Sight{})
+	} else if err = q.admission.enter(&t.visit, calls[0].Stream); err == nil {
 		t.entry, err = q.admission.admit(&t.visit, calls, t.how == exchanged)
 	}
 	if err != nil {
