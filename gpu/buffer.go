@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"unsafe"
 
 	"github.com/ringo-go/ringo/mem"
 )
@@ -77,10 +76,7 @@ func flat(t reflect.Type) bool {
 // Len is the number of elements.
 func (b *Buffer[T]) Len() int { return b.memory.Len() / b.size() }
 
-func (b *Buffer[T]) size() int {
-	var zero T
-	return int(unsafe.Sizeof(zero))
-}
+func (b *Buffer[T]) size() int { return int(reflect.TypeFor[T]().Size()) }
 
 // Device is the GPU of the memory.
 func (b *Buffer[T]) Device() *Device { return b.device }
