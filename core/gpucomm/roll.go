@@ -104,7 +104,7 @@ func (r *roll) call(now time.Time) error {
 	}
 	if now.Sub(r.told) > life.Slow {
 		r.told = now
-		r.life.Go(r.life.Inquire)
+		r.life.Go(func() { r.life.Inquire() })
 	}
 	return nil
 }

@@ -33,28 +33,17 @@ func (n *Net) connect(ctx context.Context, cfg *paths.Config) (missing string, e
 			return "", err
 		}
 	}
-	if slices.ContainsFunc(n.pairs(), func(i int) bool { return n.paths[i] == transport.NoPath }) {
+	if slices.ContainsFunc(n.indices(), func(i int) bool { return n.paths[i] == transport.NoPath }) {
 		if err := n.connectBridge(ctx, noBridge, cfg); err != nil {
 			return "", err
 		}
 	}
-	for _, i := range n.pairs() {
+	for _, i := range n.indices() {
 		if n.paths[i] == transport.NoPath {
 			return fmt.Sprintf("nothing connects ranks %d and %d: %s", i/n.size, i%n.size, n.against[i]), nil
 		}
 	}
 	return "", nil
-}
-
-// pairs are the indices of all pairs.
-func (n *Net) pairs() []int {
-	var list []int
-	for b := range n.size {
-		for a := range b {
-			list = append(list, n.pair(a, b))
-		}
-	}
-	return list
 }
 
 // try has all ranks try one kind of path for the pairs that have none yet. reach says why it
@@ -160,7 +149,7 @@ func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 
 // name keeps the links of the pairs that have P2P. Where a link may tear lines, the path becomes OverPCIe.
 func (n *Net) name(offers []p2p.Offer) {
-	for _, i := range n.pairs() {
+	for _, i := range n.indices() {
 		if n.paths[i] != transport.OverP2P {
 			continue
 		}

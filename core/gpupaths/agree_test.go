@@ -19,8 +19,8 @@ func TestLinksOfPairs(t *testing.T) {
 		{UUID: "c", Links: map[string]cuda.Link{"a": link(0), "d": link(0)}},
 		{UUID: "d", Links: map[string]cuda.Link{"a": link(1), "c": link(0)}},
 	}
-	n := &Net{size: 4, paths: make([]transport.GPUPath, 16), links: make([]cuda.Link, 16)}
-	for _, i := range n.pairs() {
+	n := &Net{pairs: pairs{size: 4, paths: make([]transport.GPUPath, 16), links: make([]cuda.Link, 16)}}
+	for _, i := range n.indices() {
 		n.paths[i] = transport.OverHost
 	}
 	for _, p := range [][2]int{{0, 2}, {0, 3}, {2, 3}} {

@@ -30,20 +30,16 @@ import (
 
 // A Net is what connects this rank's GPU with those of all others. It is a grid.Links.
 type Net struct {
-	rank, size int
-	group      paths.Group
-	host       *paths.Net
-	driver     cuda.Driver
-	ctx        cuda.Context
-	dev        cuda.Device
-	self       transport.Info
+	pairs
+	group  paths.Group
+	host   *paths.Net
+	driver cuda.Driver
+	ctx    cuda.Context
+	dev    cuda.Device
+	self   transport.Info
 
-	paths     []transport.GPUPath // of pairs, by the index that pair gives
-	against   []string            // of pairs: why there is no better path
 	hosts     hosts
-	links     []cuda.Link // of pairs whose GPUs reach each other's memory
-	forced    string      // paths.Config.Lines
-	boards                // of this host
+	boards    // of this host
 	geometry  geometry
 	budget    choice.Budget
 	memory    *p2p.Memory     // of this GPU, without queues
@@ -71,7 +67,7 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 	budget := choice.Agree(members(all))
 	quota.settle(budget.Most)
 	n = &Net{
-		rank: g.Rank(), size: g.Size(), group: g, host: host, self: all[g.Rank()].Info,
+		pairs: pairs{rank: g.Rank(), size: g.Size()}, group: g, host: host, self: all[g.Rank()].Info,
 		driver: d.Driver(), ctx: handle, dev: d.Handle(), budget: budget, hosts: hostsOf(all),
 	}
 	n.geometry = geometryOf(&n.hosts, leastCores(all), budget.Lanes())
@@ -107,47 +103,6 @@ func (n *Net) OnBroken(f func()) {
 
 // Broken is how the first connection of the bridge broke, nil if none has.
 func (n *Net) Broken() *engine.StepError { return n.broken.Load() }
-
-// pair is the index of a pair of ranks.
-func (n *Net) pair(a, b int) int { return min(a, b)*n.size + max(a, b) }
-
-func (n *Net) path(a, b int) transport.GPUPath { return n.paths[n.pair(a, b)] }
-
-// uses reports whether this rank has a path of a kind to another one.
-func (n *Net) uses(p transport.GPUPath) bool {
-	for r := range n.size {
-		if r != n.rank && n.path(n.rank, r) == p {
-			return true
-		}
-	}
-	return false
-}
-
-// all reports whether something holds for all pairs of ranks.
-func (n *Net) all(holds func(a, b int) bool) bool {
-	for a := range n.size {
-		for b := range a {
-			if !holds(a, b) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// peers reports whether the GPUs of two ranks reach each other's memory.
-func (n *Net) peers(a, b int) bool { return n.path(a, b).Peer() }
-
-// lines reports whether lines of 128 bytes go between two ranks, or in a rank's own memory.
-func (n *Net) lines(a, b int) bool {
-	switch {
-	case n.forced == "0":
-		return false
-	case n.forced == "1":
-		return a == b || n.peers(a, b)
-	}
-	return a == b || n.path(a, b) == transport.OverP2P
-}
 
 // Wake tells the bridge that an operation is queued, so that it looks at its queues.
 func (n *Net) Wake() {
@@ -202,7 +157,7 @@ func (n *Net) Fabric(topo choice.Topology) *choice.Fabric {
 	for i := range n.host.Profiles {
 		f.GPUs = append(f.GPUs, n.host.Profiles[i].GPU)
 	}
-	for i, pair := range n.pairs() {
+	for i, pair := range n.indices() {
 		if p := n.paths[pair]; i == 0 {
 			f.Near, f.Far = p, p
 		} else {
@@ -215,7 +170,7 @@ func (n *Net) Fabric(topo choice.Topology) *choice.Fabric {
 // Apart is the first pair of ranks whose GPUs have no peer access to each other, and why. ok
 // is false if all pairs have it.
 func (n *Net) Apart() (a, b int, why string, ok bool) {
-	for _, i := range n.pairs() {
+	for _, i := range n.indices() {
 		if !n.paths[i].Peer() {
 			return i / n.size, i % n.size, n.against[i], true
 		}

@@ -67,13 +67,13 @@ func netOf(hosts string, paths ...transport.GPUPath) *Net {
 	for r := range all {
 		all[r].GPUID, all[r].GPU = fmt.Sprint(r), "GPU"
 	}
-	n := &Net{rank: 0, size: len(all), host: pathsOf(all), hosts: hostsOf(all)}
+	n := &Net{pairs: pairs{size: len(all)}, host: pathsOf(all), hosts: hostsOf(all)}
 	n.paths, n.against, n.links = make([]transport.GPUPath, n.size*n.size), make([]string, n.size*n.size),
 		make([]cuda.Link, n.size*n.size)
 	n.geometry = geometryOf(&n.hosts, 16, 128)
 	n.boards = n.geometry.boards[len(n.hosts.of(0))]
 	n.ownMemory = n.device
-	for _, i := range n.pairs() {
+	for _, i := range n.indices() {
 		n.paths[i], n.links[i] = transport.OverP2P, cuda.NVLink
 	}
 	for i, p := range paths {
@@ -246,7 +246,7 @@ func TestTry(t *testing.T) {
 	for r, g := range groups {
 		n := netOf("aaaa")
 		n.rank, n.group = r, g
-		for _, i := range n.pairs() {
+		for _, i := range n.indices() {
 			n.paths[i], n.against[i] = transport.NoPath, ""
 		}
 		n.paths[n.pair(2, 3)] = transport.OverP2P

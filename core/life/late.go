@@ -20,38 +20,11 @@ var errHalted = fmt.Errorf("stopped, for an operation of another rank ran out of
 // stopTime is how long an operation that is to stop may take to say where it was.
 const stopTime = 500 * time.Millisecond
 
-// Busy has f say whether an operation is under way although it is nobody's turn, as on a GPU. Only a GPU half calls
-// Busy: from then on the Life knows that there is one.
-func (l *Life) Busy(f func() bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.busy = f
-}
-
-// Ran has f say whether an operation that does not ask the Life has begun since this rank was stopped: one of a graph
-// on a GPU.
-func (l *Life) Ran(f func() bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ran = f
-}
-
-// Awaits has f say for which peers this rank waits, besides those that the position of a collective tells: peers that
-// are to connect, or that the GPU waits for. Each f that was given is asked.
-func (l *Life) Awaits(f func() []int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.awaits = append(l.awaits, f)
-}
-
 // halt stops this rank because an operation of another one has run out of time, and says
 // where it was.
 func (l *Life) halt() {
-	l.mu.Lock()
-	busy := l.busy
-	l.mu.Unlock()
 	number, pairwise := l.Turn.inside()
-	works := number > 0 || pairwise || busy != nil && busy()
+	works := number > 0 || pairwise || l.works()
 	doubt := l.step(HaltAsked{l.ErrorIn(OpComm, errHalted)})
 	if works { // the operation under way says where it was stopped itself, and more exactly
 		wait := time.NewTimer(stopTime)
@@ -62,25 +35,18 @@ func (l *Life) halt() {
 		}
 	}
 	p := l.Turn.position(false)
-	p.Stop = bootstrap.Stopped{Last: l.last(p), Unsure: l.onGPU(), At: number, Peer: -1, Waited: l.Guard.Waited(),
+	p.Stop = bootstrap.Stopped{Last: last(p, l.onGPU()), Unsure: l.onGPU(), At: number, Peer: -1, Waited: l.Guard.Waited(),
 		Still: l.Guard.Still()}
 	l.say(p)
 }
 
 // last is the number of the last collective in a position, 0 if there is none or not known: GPUs number collectives,
 // those of graphs included, themselves.
-func (l *Life) last(p bootstrap.Position) uint64 {
-	if n := len(p.Calls); n > 0 && !l.onGPU() {
+func last(p bootstrap.Position, onGPU bool) uint64 {
+	if n := len(p.Calls); n > 0 && !onGPU {
 		return p.Calls[n-1].Number
 	}
 	return 0
-}
-
-// onGPU reports whether the communicator has a GPU half.
-func (l *Life) onGPU() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.busy != nil
 }
 
 // say tells the group where this rank was stopped, once.
@@ -100,7 +66,7 @@ func (l *Life) say(p bootstrap.Position) {
 func (l *Life) stoppedIn(e *call.Error, at *engine.StepError) bootstrap.Position {
 	p := l.Turn.position(e.Seq > 0)
 	p.Stop = bootstrap.Stopped{
-		Last: l.last(p), At: l.Turn.number(e.Seq), Peer: int(at.Peer), Sending: at.Phase == "send" || at.Phase == "connect",
+		Last: last(p, l.onGPU()), At: l.Turn.number(e.Seq), Peer: int(at.Peer), Sending: at.Phase == "send" || at.Phase == "connect",
 		Round: at.Round, Step: at.Step, Waited: l.Guard.Waited(), Still: l.Guard.Still(),
 	}
 	if p.Stop.Waited == 0 && !errors.Is(e, errHalted) { // on a GPU
@@ -110,51 +76,6 @@ func (l *Life) stoppedIn(e *call.Error, at *engine.StepError) bootstrap.Position
 		p.Stop.Peer = -1
 	}
 	return p
-}
-
-// OnEnd has f called, once, on a goroutine that Close waits for, when it is known why the
-// communicator has failed. An operation's error waits for f too, at most noteTime: a program may exit on
-// it. f must carry out no operation.
-func (l *Life) OnEnd(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.onEnd = append(l.onEnd, f)
-}
-
-// noteTime is how long an error waits for the functions of OnEnd: a folder that does not answer must not hang the
-// program.
-const noteTime = 2 * time.Second
-
-// note calls the functions of OnEnd. The communicator has failed.
-func (l *Life) note() {
-	l.mu.Lock()
-	end, done := l.onEnd, l.noted
-	l.mu.Unlock()
-	for _, f := range end {
-		f()
-	}
-	close(done)
-}
-
-// awaitNotes returns when the functions of OnEnd have returned, after noteTime at most, and at once unless the
-// communicator has failed.
-func (l *Life) awaitNotes() {
-	l.mu.Lock()
-	done := l.noted
-	l.mu.Unlock()
-	if done == nil {
-		return
-	}
-	select {
-	case <-done:
-	default:
-		timer := time.NewTimer(noteTime)
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-timer.C:
-		}
-	}
 }
 
 // lateness says in words who held up an operation.

@@ -47,17 +47,14 @@ type Life struct {
 	stopped chan struct{} // closed when waits are ended
 
 	mu      sync.Mutex
-	machine Machine       // guarded by mu
-	settled chan struct{} // guarded by mu; closed when a doubt ends, nil without one
-	cause   error         // guarded by mu; why waits end, nil while they go on
-	onStop  []func(error) // guarded by mu
-	onEnd   []func()      // guarded by mu
-	// guarded by mu; closed when all of onEnd have returned, nil until the communicator has failed
-	noted  chan struct{}
-	stop   *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
-	busy   func() bool        // guarded by mu; see Busy
-	ran    func() bool        // guarded by mu; see Ran
-	awaits []func() []int     // guarded by mu; see Awaits
+	machine Machine            // guarded by mu
+	settled chan struct{}      // guarded by mu; closed when a doubt ends, nil without one
+	cause   error              // guarded by mu; why waits end, nil while they go on
+	onStop  []func(error)      // guarded by mu
+	stop    *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
+
+	halves
+	endings
 }
 
 // Of is the life of a *ringo.Comm, for packages of this module beside the two halves. Package ringo sets it.
@@ -84,7 +81,7 @@ func (l *Life) slow() {
 	l.Inquire()
 	time.AfterFunc(2*Slow, func() {
 		if l.Guard.Waited() >= 3*Slow {
-			l.unlessClosed(l.Inquire)
+			l.unlessClosed(func() { l.Inquire() })
 		}
 	})
 }
@@ -154,9 +151,8 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 		l.settled = nil
 	}
 	doubt = l.settled
-	if l.machine.State() == Failed && l.noted == nil {
-		l.noted = make(chan struct{})
-		l.watch.Go(l.note) // Close takes this lock before it waits
+	if l.machine.State() == Failed && l.endings.begin() {
+		l.watch.Go(l.endings.run) // Close takes this lock before it waits
 	}
 	if a.Stop != nil {
 		l.cause = a.Stop
@@ -261,7 +257,7 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	doubt := l.step(OperationFailed{e, d})
 	switch d {
 	case Broken:
-		l.inquire(e.Peer) // a peer that has left said so before its connections ended
+		l.Inquire(e.Peer) // a peer that has left said so before its connections ended
 	case Apart, Differs:
 		l.Inquire()
 	case Late:
@@ -270,7 +266,7 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	if doubt != nil && d != Certain {
 		<-doubt
 	}
-	l.awaitNotes()
+	l.endings.wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.machine.explained(e, d)
@@ -286,7 +282,7 @@ func (l *Life) Abort(reason error) {
 	}
 	l.told.Store(true)
 	l.step(AbortCalled{l.ErrorIn("Abort", reason)})
-	l.awaitNotes()
+	l.endings.wait()
 }
 
 // Failure is why the communicator is of no more use, nil while it is well. It does not wait.
@@ -332,7 +328,7 @@ func (l *Life) Learn() error {
 		if !l.met.Load() {
 			l.step(OperationRefused{})
 		}
-		l.awaitNotes()
+		l.endings.wait()
 	}
 	return v
 }
@@ -354,10 +350,7 @@ func (l *Life) Err() error {
 	if v == nil || l.met.Load() {
 		return v
 	}
-	l.mu.Lock()
-	ran := l.ran
-	l.mu.Unlock()
-	if ran == nil || !ran() {
+	if _, ran := l.gpu(); ran == nil || !ran() {
 		return nil
 	}
 	l.step(OperationRefused{})
@@ -372,11 +365,8 @@ func (l *Life) Close() {
 }
 
 // Inquire asks where the other ranks are. The goroutine that carries out an operation calls
-// it, or one that watches a GPU.
-func (l *Life) Inquire() { l.inquire() }
-
-// inquire also asks whether some peers have left.
-func (l *Life) inquire(peers ...int) { l.ask(l.here(), peers) }
+// it, or one that watches a GPU. It also asks whether some peers have left.
+func (l *Life) Inquire(peers ...int) { l.ask(l.here(), peers) }
 
 // Left are those of some ranks that have left, as far as this rank knows. It asks the group too, so that a later call
 // knows more. It does not wait, and needs no operation under way.
@@ -388,12 +378,7 @@ func (l *Life) Left(ranks ...int) []int {
 // ask tells the group a position, and asks whether some peers have left.
 func (l *Life) ask(p bootstrap.Position, peers []int) {
 	p.Awaits = slices.DeleteFunc(peers, func(r int) bool { return r < 0 })
-	l.mu.Lock()
-	awaits := l.awaits
-	l.mu.Unlock()
-	for _, f := range awaits {
-		p.Awaits = append(p.Awaits, f()...)
-	}
+	p.Awaits = append(p.Awaits, l.awaited()...)
 	l.group.Inquire(p)
 }
 
