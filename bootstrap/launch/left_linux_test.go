@@ -110,6 +110,11 @@ func leftScene() {
 
 // leaveScene is a rank that leaves processes in a way, and then ends as END says.
 func leaveScene() {
+	if signal.Ignored(syscall.SIGHUP) { // nohup has started the tests
+		hangup := make(chan os.Signal, 1)
+		signal.Notify(hangup, syscall.SIGHUP)
+		go func() { <-hangup; os.Exit(129) }()
+	}
 	w := ways[os.Getenv("WAY")]
 	mark := filepath.Join(os.Getenv("DIR"), os.Getenv("RINGO_RANK"))
 	if os.Getenv("END") == "" { // it has become this program
