@@ -67,7 +67,8 @@ func (l *Life) stoppedIn(e *call.Error, at *engine.StepError) bootstrap.Position
 	p := l.Turn.position(e.Seq > 0)
 	p.Stop = bootstrap.Stopped{
 		Last: last(p, l.onGPU()), At: l.Turn.number(e.Seq), Peer: int(at.Peer),
-		Sending: at.Phase == "send" || at.Phase == "connect", Round: at.Round, Step: at.Step, Waited: l.Guard.Waited(), Still: l.Guard.Still(),
+		Sending: at.Phase == "send" || at.Phase == "connect", Round: at.Round, Step: at.Step,
+		Waited: l.Guard.Waited(), Still: l.Guard.Still(),
 	}
 	if p.Stop.Waited == 0 && !errors.Is(e, errHalted) { // on a GPU
 		p.Stop.Waited, p.Stop.Still = l.Timeout, l.Timeout
