@@ -260,6 +260,11 @@ func TestGPUFaults(t *testing.T) {
 			r := newRig(c.gpus, 1, "a", "b")
 			c.change(r)
 			report := r.check(t, c.last, config{}, "a", "b")
+			for i := 0; i < 4 && c.code == "torn-lines" && len(report.Findings) == 0; i++ { // who reads while it tears is chance
+				r = newRig(c.gpus, 1, "a", "b")
+				c.change(r)
+				report = r.check(t, c.last, config{}, "a", "b")
+			}
 			require.NotEmpty(t, report.Findings)
 			first := report.Findings[0]
 			require.Equal(t, c.code, first.Code, "%v", report.Findings)
