@@ -3,8 +3,6 @@ package rendezvous
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew")
@@ -335,40 +335,23 @@ func (g *group) play(line string, out *strings.Builder) error {
 	return nil
 }
 
-// TestTranscripts plays the events of testdata to a Machine and compares what it says to do. Lines that begin with a
-// blank are what is to be done; "== title" begins another group, and the line behind it says which.
-// "go test ./bootstrap/rendezvous -rewrite" writes them anew.
+// TestTranscripts plays the events of testdata to a Machine and compares what it says to do. The line behind "== title"
+// says which group begins. "go test ./bootstrap/rendezvous -rewrite" writes them anew.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			var got strings.Builder
-			var g *group
-			for line := range strings.Lines(string(text)) {
-				line = strings.TrimSuffix(line, "\n")
-				if strings.HasPrefix(line, " ") {
-					continue
-				}
-				got.WriteString(line + "\n")
-				switch {
-				case line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "=="):
-				case strings.HasPrefix(line, "group "):
-					w := &words{list: strings.Fields(line)[1:]}
-					g = newGroup(w.config())
-					require.NoError(t, w.err)
-				default:
-					require.NoError(t, g.play(line, &got), line)
-				}
+	transcript.Play(t, *rewrite, func(t *testing.T) func(string) string {
+		var g *group
+		return func(line string) string {
+			var answer strings.Builder
+			switch {
+			case strings.HasPrefix(line, "=="):
+			case strings.HasPrefix(line, "group "):
+				w := &words{list: strings.Fields(line)[1:]}
+				g = newGroup(w.config())
+				require.NoError(t, w.err)
+			default:
+				require.NoError(t, g.play(line, &answer), line)
 			}
-			if *rewrite {
-				require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
-				return
-			}
-			require.Equal(t, string(text), got.String())
-		})
-	}
+			return answer.String()
+		}
+	})
 }

@@ -51,17 +51,7 @@ func (p *programs) run(ans *choice.Answer, j *grid.Job) error {
 	if err != nil {
 		return err
 	}
-	switch ans.Way(&f) {
-	case collective.ByMessages:
-		return e.RunMessages([]*grid.Job{j})
-	case collective.BySideBySide:
-		return e.RunSideBySide(j)
-	case collective.ByLinger:
-		return e.RunLingering(j)
-	case collective.ByBulk:
-		return e.RunBulk(j)
-	}
-	return e.RunThreads(j)
+	return e.Run(j, ans.Way(&f))
 }
 
 // A prepared names calls that have the same kernels.

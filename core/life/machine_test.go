@@ -4,8 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/transcript"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/trace/judge"
 )
@@ -162,44 +161,23 @@ func show(m *Machine, before *call.Error, a Actions) string {
 	return b.String()
 }
 
-// TestTranscripts plays the events of testdata to a Machine and compares what it does. Lines
-// that begin with a blank are what it did; a line "== title" begins another life.
-// "go test ./core/life -rewrite" writes them anew.
+// TestTranscripts plays the events of testdata to a Machine and compares what it does. A line "== title" begins another
+// life. "go test ./core/life -rewrite" writes them anew.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
+	transcript.Play(t, *rewrite, func(t *testing.T) func(string) string {
+		var m *Machine
+		return func(line string) string {
+			if strings.HasPrefix(line, "==") {
+				m = &Machine{Wrap: place}
+				return ""
+			}
+			require.NotNil(t, m, `no "==" before %q`, line)
+			e, err := event(line)
 			require.NoError(t, err)
-			var got strings.Builder
-			var m *Machine
-			for line := range strings.Lines(string(text)) {
-				line = strings.TrimSuffix(line, "\n")
-				switch {
-				case strings.HasPrefix(line, " "):
-					continue
-				case line == "" || strings.HasPrefix(line, "#"):
-				case strings.HasPrefix(line, "=="):
-					m = &Machine{Wrap: place}
-				default:
-					require.NotNil(t, m, `no "==" before %q`, line)
-					e, err := event(line)
-					require.NoError(t, err)
-					before := m.Verdict()
-					a := m.Step(e)
-					line += "\n" + strings.TrimSuffix(show(m, before, a), "\n")
-				}
-				got.WriteString(line + "\n")
-			}
-			if *rewrite {
-				require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
-				return
-			}
-			require.Equal(t, string(text), got.String())
-		})
-	}
+			before := m.Verdict()
+			return show(m, before, m.Step(e))
+		}
+	})
 }
 
 // TestMachineLaws: whatever happens in whatever order, waits end at most once, the group is told at most once, a

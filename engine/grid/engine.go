@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/collective"
 )
 
 // An Engine carries out operations on one device, one after the other: the caller
@@ -56,6 +57,21 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	return errors.Join(e.copyEngines.close(), e.linger.close(), e.base.close())
+}
+
+// Run queues a job for a schedule, one way or another. The caller chooses it by the job's Facts.
+func (e *Engine) Run(j *Job, way collective.Way) error {
+	switch way {
+	case collective.ByMessages:
+		return e.RunMessages([]*Job{j})
+	case collective.BySideBySide:
+		return e.RunSideBySide(j)
+	case collective.ByLinger:
+		return e.RunLingering(j)
+	case collective.ByBulk:
+		return e.RunBulk(j)
+	}
+	return e.RunThreads(j)
 }
 
 // PrepareCopies loads all kernels that only copy: the interpreter's, and direct and

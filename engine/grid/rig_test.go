@@ -18,7 +18,6 @@ import (
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -536,15 +535,5 @@ func carry(e *Engine, j *Job) error {
 	}
 	bytes := max(j.InL.Total, j.OutL.Total)
 	ans := choice.Answer{Bulk: true, Lingers: 64 <= bytes && bytes <= 4000}
-	switch ans.Way(&f) {
-	case collective.ByMessages:
-		return e.RunMessages([]*Job{j})
-	case collective.BySideBySide:
-		return e.RunSideBySide(j)
-	case collective.ByLinger:
-		return e.RunLingering(j)
-	case collective.ByBulk:
-		return e.RunBulk(j)
-	}
-	return e.RunThreads(j)
+	return e.Run(j, ans.Way(&f))
 }

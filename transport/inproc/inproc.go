@@ -17,7 +17,7 @@ import (
 )
 
 // listeners are the transports of this process that listen, by address.
-var listeners = process.Registry[sync.Map]{Fresh: func() *sync.Map { return new(sync.Map) }} // string → *Transport
+var listeners = process.Registry[sync.Map]{} // string → *Transport
 
 // Transport is the in-process transport of one rank of one communicator.
 type Transport struct {

@@ -1,5 +1,5 @@
 // Package transcript keeps what a process or a log has written so far, for tests that read it
-// meanwhile.
+// meanwhile, and plays what was written down of a machine.
 package transcript
 
 import (
